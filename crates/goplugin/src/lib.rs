@@ -1,0 +1,1 @@
+//! hashicorp/go-plugin's process contract, both sides, over gRPC.

@@ -1,0 +1,1 @@
+//! The generated wire types of the Pluggable Harness tool protocol.

@@ -1,0 +1,1 @@
+//! The filesystem provider: reads and edits that lose nothing.

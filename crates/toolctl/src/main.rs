@@ -1,0 +1,3 @@
+//! One command line for every tool provider.
+
+fn main() {}

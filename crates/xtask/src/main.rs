@@ -1,0 +1,3 @@
+//! The workspace's own chores: docs, bench, generated code.
+
+fn main() {}
