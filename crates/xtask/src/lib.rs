@@ -1,0 +1,12 @@
+//! The chores behind `cargo xtask`, one module each, so that tests can run them too.
+
+pub mod proto;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace this program was built from.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
