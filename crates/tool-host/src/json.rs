@@ -13,7 +13,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// NaN and the infinities have no JSON form; they become their names as strings, so that a schema check
 /// refuses them instead of taking them for something else.
-pub(crate) fn from_struct(wire: Struct) -> Object {
+pub fn from_struct(wire: Struct) -> Object {
     wire.fields.into_iter().map(|(key, value)| (key, from_wire(value))).collect()
 }
 

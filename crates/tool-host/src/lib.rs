@@ -10,5 +10,6 @@ pub mod schedule;
 pub mod schema;
 mod tree_json;
 
+pub use json::from_struct as struct_to_json;
 pub use nearest::nearest;
 pub use tree_json::tree_to_json;

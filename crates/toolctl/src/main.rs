@@ -1,3 +1,5 @@
 //! One command line for every tool provider.
 
+mod paint;
+
 fn main() {}
