@@ -1,0 +1,354 @@
+//! Giving a locked file new content, all at once.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, fallocate, fchmod, fstat, fsync, renameat,
+    renameat_with, statat,
+};
+use rustix::io::Errno;
+
+use crate::lock::{Stamp, Target, WriteLock};
+use crate::path::CAUTIOUS;
+use crate::preserve::copy_attributes;
+use crate::temporary::{Temporary, anonymous, is_named};
+use crate::{JailPath, Metadata, PathError, beneath};
+
+/// What [`WriteLock::replace`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// Whether there was no file before.
+    pub created: bool,
+    /// Whether the file was written in place, where readers can see it half written, because it could not be swapped.
+    pub in_place: bool,
+    /// The file as it is now.
+    pub metadata: Metadata,
+    /// What a caller should know: what could not be kept, and why something was done otherwise than usual.
+    pub notes: Vec<String>,
+}
+
+/// New content on its way.
+enum Staged<'a> {
+    /// Beside the target, ready to take its place.
+    Beside(Temporary<'a>),
+    /// Somewhere else, to be copied into the target.
+    Elsewhere(File),
+}
+
+/// Why new content could not be swapped in.
+enum SwapError<'a> {
+    /// Not possible here; it can still be copied.
+    Impossible(Temporary<'a>, Errno),
+    Failed(PathError),
+}
+
+impl WriteLock {
+    /// Gives the file the content `bytes`, or creates it with that.
+    ///
+    /// Readers see the old content or the new. Owner, extended attributes with access control list, and mode stay; a
+    /// new file gets what the process's umask (or the directory's default list) leaves of 0666. A file with several
+    /// names, or in a directory that takes no new files, is written in place. The lock is held on, on the new file.
+    ///
+    /// # Errors
+    ///
+    /// The old content is untouched then. [`PathError::Changed`] if a program that takes no locks changed the file
+    /// since it was locked or read; [`PathError::Exists`] if such a program created it.
+    pub fn replace(&mut self, bytes: &[u8]) -> Result<Replaced, PathError> {
+        self.replace_with(|file| file.write_all(bytes))
+    }
+
+    /// [`WriteLock::replace`] with content that `write` puts into an empty file.
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteLock::replace`]; what `write` fails with becomes [`PathError::Io`].
+    pub fn replace_with(
+        &mut self,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<Replaced, PathError> {
+        let Self { asked, path, directory, name, target, notes } = self;
+        let task = Replacement { asked, directory: directory.as_fd(), name: Path::new(name) };
+        let mut replaced = match target {
+            Target::Missing { .. } => task.create(write, target)?,
+            Target::Existing { .. } => task.overwrite(write, target)?,
+        };
+        if path.absolute() != asked.absolute() {
+            replaced
+                .notes
+                .push(format!("`{asked}` is a symbolic link, which was kept; `{path}` was written"));
+        }
+        replaced.notes.append(notes);
+        Ok(replaced)
+    }
+}
+
+struct Replacement<'a> {
+    asked: &'a JailPath,
+    directory: BorrowedFd<'a>,
+    name: &'a Path,
+}
+
+impl<'a> Replacement<'a> {
+    fn create(
+        &self,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+        target: &mut Target,
+    ) -> Result<Replaced, PathError> {
+        // The mode of a new file from the start: the kernel takes umask and default access control list off it.
+        let temporary = Temporary::create(self.directory, Mode::from_raw_mode(0o666));
+        let mut temporary = temporary.map_err(|errno| self.error("create", errno))?;
+        self.fill(temporary.file().map_err(|errno| self.error("create", errno))?, write)?;
+        self.put_new(temporary.name()).map_err(|errno| self.error("create", errno))?;
+        let file = temporary.keep().map_err(|errno| self.error("create", errno))?;
+        self.sync_directory();
+        let metadata = self.inspect(&file)?;
+        *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
+        Ok(Replaced { created: true, in_place: false, metadata, notes: Vec::new() })
+    }
+
+    /// Gives the temporary file its name, unless that is taken.
+    fn put_new(&self, temporary: &Path) -> rustix::io::Result<()> {
+        match renameat_with(self.directory, temporary, self.directory, self.name, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                // A second name is as exclusive, where the file system cannot rename so.
+                rustix::fs::linkat(self.directory, temporary, self.directory, self.name, AtFlags::empty())?;
+                rustix::fs::unlinkat(self.directory, temporary, AtFlags::empty())
+            }
+            other => other,
+        }
+    }
+
+    fn overwrite(
+        &self,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+        target: &mut Target,
+    ) -> Result<Replaced, PathError> {
+        let Target::Existing { file: old, seen, .. } = &*target else {
+            return Err(self.error("write", Errno::BADF));
+        };
+        let mut staged = self.stage()?;
+        let stage_file = match &mut staged {
+            Staged::Beside(temporary) => temporary.file().map_err(|errno| self.error("write", errno))?,
+            Staged::Elsewhere(file) => file,
+        };
+        self.fill(stage_file, write)?;
+        let (temporary, errno) = match staged {
+            Staged::Elsewhere(mut file) => {
+                let note = "its directory takes no new files, so it was written in place: a reader may have seen it half written";
+                return self.overwrite_in_place(&mut file, note.to_owned(), target);
+            }
+            Staged::Beside(mut temporary) => {
+                let links = self.inspect(old)?.nlink;
+                if links > 1 {
+                    let note = format!(
+                        "it has {links} names (hard links), which were kept by writing in place: a reader may have seen it half written"
+                    );
+                    let file = temporary.file().map_err(|errno| self.error("write", errno))?;
+                    return self.overwrite_in_place(file, note, target);
+                }
+                match self.swap(temporary, old, *seen) {
+                    Ok((file, notes)) => {
+                        let metadata = self.inspect(&file)?;
+                        *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
+                        self.sync_directory();
+                        return Ok(Replaced { created: false, in_place: false, metadata, notes });
+                    }
+                    Err(SwapError::Failed(error)) => return Err(error),
+                    Err(SwapError::Impossible(temporary, errno)) => (temporary, errno),
+                }
+            }
+        };
+        let mut temporary = temporary;
+        let note = format!(
+            "it could not be swapped for a new file ({}), so it was written in place: a reader may have seen it half written",
+            io::Error::from(errno)
+        );
+        let file = temporary.file().map_err(|errno| self.error("write", errno))?;
+        self.overwrite_in_place(file, note, target)
+    }
+
+    fn stage(&self) -> Result<Staged<'a>, PathError> {
+        match Temporary::create(self.directory, Mode::from_raw_mode(0o600)) {
+            Ok(temporary) => Ok(Staged::Beside(temporary)),
+            Err(Errno::ACCESS | Errno::PERM) => match anonymous() {
+                Ok(file) => Ok(Staged::Elsewhere(file)),
+                Err(source) => Err(self.io_error("make a temporary file for", source)),
+            },
+            Err(errno) => Err(self.error("make a temporary file beside", errno)),
+        }
+    }
+
+    fn fill(
+        &self,
+        file: &mut File,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), PathError> {
+        write(file).map_err(|source| self.io_error("write", source))?;
+        fsync(&*file).map_err(|errno| self.error("write", errno))
+    }
+
+    /// Exchanges the two files, looks at what came out, and puts it back if it is not what was read.
+    fn swap(
+        &self,
+        mut temporary: Temporary<'a>,
+        old: &File,
+        seen: Option<Stamp>,
+    ) -> Result<(File, Vec<String>), SwapError<'a>> {
+        let failed = |action| move |errno| SwapError::Failed(self.error(action, errno));
+        let before = self.unchanged(old, seen).map_err(SwapError::Failed)?;
+        let new = temporary.file().map_err(failed("write"))?;
+        let notes = copy_attributes(old, &before, new).map_err(failed("keep the attributes of"))?;
+        fsync(&*new).map_err(failed("write"))?;
+        self.unchanged(old, seen).map_err(SwapError::Failed)?;
+        let exchange = || {
+            renameat_with(self.directory, temporary.name(), self.directory, self.name, RenameFlags::EXCHANGE)
+        };
+        match exchange() {
+            Ok(()) => {
+                let displaced = statat(self.directory, temporary.name(), AtFlags::SYMLINK_NOFOLLOW);
+                let ours = displaced.is_ok_and(|stat| is_same(&Metadata::from(&stat), &before, seen));
+                if !ours {
+                    exchange().map_err(failed("write"))?;
+                    return Err(SwapError::Failed(self.changed()));
+                }
+                Ok((temporary.keep_without_name().map_err(failed("write"))?, notes))
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                match renameat(self.directory, temporary.name(), self.directory, self.name) {
+                    Ok(()) => Ok((temporary.keep().map_err(failed("write"))?, notes)),
+                    Err(errno) => Err(self.impossible(temporary, errno)),
+                }
+            }
+            Err(errno) => Err(self.impossible(temporary, errno)),
+        }
+    }
+
+    fn impossible(&self, temporary: Temporary<'a>, errno: Errno) -> SwapError<'a> {
+        match errno {
+            // A sticky directory, or a file that is mounted on.
+            Errno::ACCESS | Errno::PERM | Errno::BUSY => SwapError::Impossible(temporary, errno),
+            Errno::NOENT => SwapError::Failed(self.changed()),
+            other => SwapError::Failed(self.error("write", other)),
+        }
+    }
+
+    /// Copies the new content over the old, after making sure that there is room for it.
+    fn overwrite_in_place(
+        &self,
+        staged: &mut File,
+        note: String,
+        target: &mut Target,
+    ) -> Result<Replaced, PathError> {
+        let Target::Existing { file: old, seen, metadata } = target else {
+            return Err(self.error("write", Errno::BADF));
+        };
+        let before = self.unchanged(old, *seen)?;
+        let flags = OFlags::RDWR | CAUTIOUS;
+        let opened = match beneath::open_name(self.directory, self.name, flags) {
+            Err(Errno::ACCESS) => beneath::open_name(self.directory, self.name, OFlags::WRONLY | CAUTIOUS),
+            other => other,
+        };
+        let mut file = File::from(opened.map_err(|errno| self.error("write", errno))?);
+        if Metadata::from(&fstat(&file).map_err(|errno| self.error("inspect", errno))?).id() != before.id() {
+            return Err(self.changed());
+        }
+        let size = self.inspect(staged)?.size;
+        reserve(&file, before.size, size).map_err(|errno| self.error("write", errno))?;
+        let backup = backup(&mut file).ok();
+        if let Err(source) = copy_over(staged, &mut file) {
+            if let Some(mut backup) = backup {
+                // The first error is the one to report; if this fails too, there is nothing left to try.
+                let _ = copy_over(&mut backup, &mut file);
+            }
+            return Err(self.io_error("write", source));
+        }
+        let mut notes = vec![note];
+        *metadata = self.inspect(&file)?;
+        if metadata.mode != before.mode {
+            // The kernel takes the set-id bits off a file that is written.
+            if fchmod(&file, Mode::from_raw_mode(before.mode)).is_err() {
+                notes.push(format!(
+                    "its mode {:o} could not be kept; it is now {:o}",
+                    before.mode, metadata.mode
+                ));
+            }
+            *metadata = self.inspect(&file)?;
+        }
+        *seen = None;
+        Ok(Replaced { created: false, in_place: true, metadata: metadata.clone(), notes })
+    }
+
+    /// The file as it is now, if its name and content are still what was locked and read.
+    fn unchanged(&self, old: &File, seen: Option<Stamp>) -> Result<Metadata, PathError> {
+        let now = self.inspect(old)?;
+        let named = is_named(self.directory, self.name, old).map_err(|errno| self.error("inspect", errno))?;
+        match named && seen.is_none_or(|seen| seen == Stamp::of(&now)) {
+            true => Ok(now),
+            false => Err(self.changed()),
+        }
+    }
+
+    /// Makes the new name survive a power failure, where the directory can be opened for that.
+    fn sync_directory(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAUTIOUS;
+        let opened: rustix::io::Result<OwnedFd> = beneath::open_name(self.directory, Path::new("."), flags);
+        if let Ok(directory) = opened {
+            let _ = fsync(directory);
+        }
+    }
+
+    fn inspect(&self, file: &File) -> Result<Metadata, PathError> {
+        fstat(file).map(|stat| Metadata::from(&stat)).map_err(|errno| self.error("inspect", errno))
+    }
+
+    fn changed(&self) -> PathError {
+        PathError::Changed { path: self.asked.to_string() }
+    }
+
+    fn error(&self, action: &'static str, errno: Errno) -> PathError {
+        self.asked.error(action, errno)
+    }
+
+    fn io_error(&self, action: &'static str, source: io::Error) -> PathError {
+        PathError::from_io(self.asked.to_string(), action, source)
+    }
+}
+
+/// Whether what was displaced is the file that was locked, with the content that was read. Renaming changes `changed`.
+fn is_same(displaced: &Metadata, before: &Metadata, seen: Option<Stamp>) -> bool {
+    let content = |seen: Stamp| displaced.size == seen.size && displaced.modified == seen.modified;
+    displaced.id() == before.id() && seen.is_none_or(content)
+}
+
+/// Takes the space a longer content needs before a byte of the old one is lost.
+fn reserve(file: &File, old_size: u64, new_size: u64) -> rustix::io::Result<()> {
+    if new_size <= old_size {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::empty(), old_size, new_size - old_size) {
+        Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+        Err(errno) => {
+            let _ = rustix::fs::ftruncate(file, old_size);
+            Err(errno)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+fn backup(file: &mut File) -> io::Result<File> {
+    let mut copy = anonymous()?;
+    file.rewind()?;
+    io::copy(file, &mut copy)?;
+    Ok(copy)
+}
+
+fn copy_over(from: &mut File, to: &mut File) -> io::Result<()> {
+    from.rewind()?;
+    to.rewind()?;
+    let size = io::copy(from, to)?;
+    to.set_len(size)?;
+    to.sync_all()
+}

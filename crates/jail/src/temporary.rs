@@ -1,0 +1,157 @@
+//! Temporary files beside their targets, and what a killed writer leaves of them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
+use rustix::io::{Errno, Result};
+
+use crate::path::CAUTIOUS;
+use crate::{FileKind, JailPath, Metadata, PathError, beneath};
+
+const PREFIX: &[u8] = b".ph-";
+const SUFFIX: &[u8] = b".tmp";
+
+/// How many names are tried before giving up; a second is hardly ever needed.
+const ATTEMPTS: usize = 128;
+
+/// Whether a name is one that a writer here gives its temporary files, which listings leave out.
+pub fn is_temp_name(name: &OsStr) -> bool {
+    let random = name.as_bytes().strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    random.is_some_and(|random| !random.is_empty() && random.iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// Removes temporary files in `directory` whose writer is dead. Returns how many.
+///
+/// A living writer, in this process or any other, holds a lock on its file; such files are left alone.
+///
+/// # Errors
+///
+/// Any [`PathError`] of opening the directory. A file that cannot be removed is left, and is no error.
+pub fn remove_stale_temps(directory: &JailPath) -> std::result::Result<usize, PathError> {
+    let directory = directory.open_dir()?;
+    let entries = directory.entries()?.filter_map(std::result::Result::ok);
+    let stale = entries
+        .filter(|entry| entry.kind == FileKind::File && is_temp_name(&entry.name))
+        .filter(|entry| remove_if_stale(directory.handle(), Path::new(&entry.name)).is_ok());
+    Ok(stale.count())
+}
+
+fn remove_if_stale(directory: &OwnedFd, name: &Path) -> Result<()> {
+    let file = beneath::open_name(directory.as_fd(), name, OFlags::RDONLY | CAUTIOUS)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    match is_named(directory.as_fd(), name, &file)? {
+        true => unlinkat(directory, name, AtFlags::empty()),
+        false => Err(Errno::NOENT),
+    }
+}
+
+/// Whether `name` in `directory` is the very file that is open.
+pub(crate) fn is_named(directory: BorrowedFd<'_>, name: &Path, file: impl AsFd) -> Result<bool> {
+    let opened = Metadata::from(&fstat(file)?);
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Metadata::from(&stat).id() == opened.id()),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A locked file with a temporary name, which is removed with it unless the file was put in its place.
+pub(crate) struct Temporary<'a> {
+    directory: BorrowedFd<'a>,
+    name: OsString,
+    file: Option<File>,
+}
+
+impl<'a> Temporary<'a> {
+    pub(crate) fn create(directory: BorrowedFd<'a>, mode: Mode) -> Result<Self> {
+        for _ in 0..ATTEMPTS {
+            let name = random_name();
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = match openat(directory, &name, flags, mode) {
+                Ok(file) => File::from(file),
+                Err(Errno::EXIST | Errno::INTR) => continue,
+                Err(errno) => return Err(errno),
+            };
+            let temporary = Self { directory, name, file: Some(file) };
+            if temporary.claim()? {
+                return Ok(temporary);
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    /// Locks the file. `false` if someone took it for a dead writer's before it was locked.
+    fn claim(&self) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => is_named(self.directory, self.name(), file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+            // Without locks on this file system nobody can take it for stale either.
+            Err(_) => Ok(true),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &Path {
+        Path::new(&self.name)
+    }
+
+    pub(crate) fn file(&mut self) -> Result<&mut File> {
+        self.file.as_mut().ok_or(Errno::BADF)
+    }
+
+    /// The file, still locked; its temporary name stays as it is.
+    pub(crate) fn keep(mut self) -> Result<File> {
+        self.file.take().ok_or(Errno::BADF)
+    }
+
+    /// The file, still locked, once whatever has its temporary name is removed.
+    pub(crate) fn keep_without_name(mut self) -> Result<File> {
+        let file = self.file.take().ok_or(Errno::BADF);
+        // What is left is recognisable, and removed by the next one who looks.
+        let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
+        file
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// A file without a name, where the directory of the target takes no new files.
+pub(crate) fn anonymous() -> std::io::Result<File> {
+    let folder = std::env::temp_dir();
+    let path = folder.join(random_name());
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Never the same twice in a process; between processes `O_EXCL` decides.
+fn random_name() -> OsString {
+    // Every `RandomState` has keys of its own, seeded by the operating system.
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    OsString::from(format!(".ph-{:016x}.tmp", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_names_are_recognised_and_no_others() {
+        assert!(is_temp_name(&random_name()));
+        for other in [".ph-.tmp", ".ph-a b.tmp", "x.ph-1.tmp", ".ph-1.tmp.txt", ".ph-1", "notes.txt"] {
+            assert!(!is_temp_name(OsStr::new(other)), "{other}");
+        }
+    }
+}
