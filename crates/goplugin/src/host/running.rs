@@ -1,0 +1,219 @@
+//! A plugin that answers.
+
+use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::Channel;
+
+use super::Exit;
+use super::process::Process;
+use super::streams::Tail;
+use crate::wire::conn_info::Knock;
+use crate::wire::grpc_broker_client::GrpcBrokerClient;
+use crate::wire::grpc_controller_client::GrpcControllerClient;
+use crate::wire::grpc_stdio_client::GrpcStdioClient;
+use crate::wire::{ConnInfo, Empty};
+use crate::{Address, Handshake};
+
+/// Sends the answers to what the plugin asks on the stream that announces services.
+struct Answering {
+    messages: mpsc::WeakUnboundedSender<ConnInfo>,
+    announcement: Option<ConnInfo>,
+}
+
+/// How long the last of the standard error may take to be read after the plugin has ended.
+const LONGEST_REST: Duration = Duration::from_millis(200);
+
+/// A plugin that has been started and connected to.
+///
+/// [`stop`](Self::stop) ends it in order. Dropping it kills it and its process group, and in either case its
+/// sockets are removed. See the [module](super) for an example.
+#[derive(Debug)]
+pub struct Running {
+    // Dropped in this order: the process must be dead before its folder goes.
+    process: Process,
+    _sockets: Sockets,
+    tasks: JoinSet<()>,
+    stderr: JoinSet<()>,
+    tail: Tail,
+    handshake: Handshake,
+    channel: Channel,
+    broker: Option<BrokerStream>,
+    stop_timeout: Duration,
+}
+
+/// What the start hands over: process, folder, tasks to end with it, the reader of its standard error, and
+/// what that has read.
+pub(super) type Parts = (Process, TempDir, JoinSet<()>, JoinSet<()>, Tail);
+
+/// The host's end of the stream that announces services.
+#[derive(Debug)]
+struct BrokerStream {
+    messages: mpsc::UnboundedSender<ConnInfo>,
+    announcement: Option<ConnInfo>,
+}
+
+/// The socket files of one plugin.
+#[derive(Debug)]
+struct Sockets {
+    _dir: TempDir,
+    plugin: Address,
+}
+
+impl Drop for Sockets {
+    /// A plugin that ignores the folder it was given, as old ones do, may leave its socket elsewhere.
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.plugin
+            && std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn new(
+        (process, dir, mut tasks, stderr, tail): Parts,
+        handshake: Handshake,
+        channel: Channel,
+        announcement: Option<ConnInfo>,
+        stop_timeout: Duration,
+    ) -> Self {
+        tasks.spawn(hold_stdio(channel.clone()));
+        let (messages, outgoing) = mpsc::unbounded_channel();
+        let broker = BrokerStream { messages, announcement };
+        broker.announce();
+        // Only `Running` keeps the stream open, so the conversation gets no sender of its own.
+        let answering =
+            Answering { messages: broker.messages.downgrade(), announcement: broker.announcement.clone() };
+        tasks.spawn(converse(channel.clone(), outgoing, answering));
+        let sockets = Sockets { _dir: dir, plugin: handshake.address.clone() };
+        Self {
+            process,
+            _sockets: sockets,
+            tasks,
+            stderr,
+            tail,
+            handshake,
+            channel,
+            broker: Some(broker),
+            stop_timeout,
+        }
+    }
+
+    /// The connection to the plugin's services. Clones share it.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// What the plugin's handshake said.
+    pub fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    /// The plugin's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Tells the plugin again where the callback is. Plugins built on the Go library forget what they do not
+    /// dial within five seconds; for others it changes nothing.
+    pub fn announce_callback(&self) {
+        if let Some(broker) = &self.broker {
+            broker.announce();
+        }
+    }
+
+    /// Resolves when the plugin has ended, however it does.
+    pub fn exited(&self) -> impl Future<Output = Exit> + Send + use<> {
+        self.process.exited()
+    }
+
+    /// How the plugin has ended, if it has by now.
+    pub fn exit(&self) -> Option<Exit> {
+        self.process.exit()
+    }
+
+    /// The last 16 KiB at most of what the plugin wrote to its standard error.
+    pub fn stderr_tail(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Ends the plugin in order: closes the broker stream, calls Shutdown, closes the connection, waits, and
+    /// kills what has not left in time. Returns how it ended, now or before.
+    pub async fn stop(mut self) -> Exit {
+        self.process.expect_stop();
+        self.broker = None;
+        let exited = self.process.exited();
+        tokio::pin!(exited);
+        let mut controller = GrpcControllerClient::new(self.channel.clone());
+        tokio::select! {
+            // Whether it answers or not: what counts is that it leaves.
+            _ = tokio::time::timeout(self.stop_timeout, controller.shutdown(Empty {})) => {}
+            _ = &mut exited => {}
+        }
+        drop(controller);
+        self.tasks.abort_all();
+        let exit = match tokio::time::timeout(self.stop_timeout, &mut exited).await {
+            Ok(exit) => exit,
+            Err(_) => {
+                self.process.kill();
+                exited.await
+            }
+        };
+        let _ = tokio::time::timeout(LONGEST_REST, self.stderr.join_next()).await;
+        exit
+    }
+}
+
+impl BrokerStream {
+    /// A stream that has ended cannot be told anything; the plugin is going then.
+    fn announce(&self) {
+        if let Some(announcement) = &self.announcement {
+            let _ = self.messages.send(announcement.clone());
+        }
+    }
+}
+
+impl Answering {
+    /// Answers a message of the plugin's, if it asks something and the stream is not being closed.
+    fn receive(&self, message: ConnInfo) {
+        if let Some((messages, answer)) = self.messages.upgrade().zip(self.answer(message)) {
+            let _ = messages.send(answer);
+        }
+    }
+
+    fn answer(&self, message: ConnInfo) -> Option<ConnInfo> {
+        if message.knock.is_some() {
+            let error = "the host does not multiplex the broker".to_owned();
+            return Some(ConnInfo { knock: Some(Knock { knock: true, ack: true, error }), ..message });
+        }
+        let asks = message.address.is_empty();
+        self.announcement.clone().filter(|known| asks && known.service_id == message.service_id)
+    }
+}
+
+/// Keeps the stdio stream open. Not every plugin has one, and what it says is of no interest.
+async fn hold_stdio(channel: Channel) {
+    if let Ok(response) = GrpcStdioClient::new(channel).stream_stdio(()).await {
+        let mut output = response.into_inner();
+        while let Ok(Some(_)) = output.message().await {}
+    }
+}
+
+/// Keeps the broker stream open and answers what the plugin asks on it.
+///
+/// A plugin built on the Go library sends its headers with its first message, if ever: nothing may wait for
+/// them.
+async fn converse(channel: Channel, outgoing: mpsc::UnboundedReceiver<ConnInfo>, answering: Answering) {
+    let stream = UnboundedReceiverStream::new(outgoing);
+    let Ok(response) = GrpcBrokerClient::new(channel).start_stream(stream).await else { return };
+    let mut incoming = response.into_inner();
+    while let Ok(Some(message)) = incoming.message().await {
+        answering.receive(message);
+    }
+}

@@ -1,0 +1,106 @@
+//! Serving until told to stop.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tonic::transport::Server;
+
+use super::lost::Links;
+use super::services::{self, Stopped};
+use super::{Listening, StopReason};
+use crate::os;
+use crate::socket::{Incoming, Listener};
+
+/// How long the plugin may take to end what it does. A host kills two seconds after Shutdown.
+const LONGEST_STOP: Duration = Duration::from_millis(1500);
+
+/// How long open calls, the answer to Shutdown among them, may take to be written after that.
+const LONGEST_DRAIN: Duration = Duration::from_millis(250);
+
+/// A host may cancel any number of calls at once; the server's own limit takes that for an attack.
+const MOST_PENDING_RESETS: usize = 4096;
+
+/// Why a plugin could not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The handshake could not be written: the host does not read it.
+    #[error("cannot tell the host where the plugin listens: {0}")]
+    Handshake(#[source] io::Error),
+    /// The server ended without having been stopped.
+    #[error("the plugin's server failed: {0}")]
+    Server(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+type Serving = JoinHandle<Result<(), tonic::transport::Error>>;
+
+impl Listening {
+    /// Prints the handshake and serves until the host calls Shutdown, SIGTERM arrives, or the host is gone.
+    ///
+    /// When that happens, every [`Stopping`](super::Stopping) resolves, and `on_stop` is awaited for at most
+    /// 1.5 seconds: it should end the calls that still run and everything they started. Only then is
+    /// Shutdown answered. The socket's file is gone when this returns, within two seconds of the call.
+    ///
+    /// The process should exit with code 0 then.
+    pub async fn serve<F, Fut>(self, services: Routes, on_stop: F) -> Result<StopReason, ServeError>
+    where
+        F: FnOnce(StopReason) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let Self { bound, handshake, output, broker, stopper, mut signals } = self;
+        let parent_ended = os::parent_ended();
+        let links = Links::new();
+        let (stopped, stopped_seen) = watch::channel(false);
+        let routes =
+            services::add(services, broker, links.clone(), stopper.clone(), stopped_seen.clone()).await;
+        let mut serving = AbortOnDrop(spawn(routes, bound.listener, links.clone(), stopped_seen));
+        output.write(&handshake).map_err(ServeError::Handshake)?;
+
+        let stopping = stopper.stopping();
+        let reason = tokio::select! {
+            reason = stopping.wait() => reason,
+            () = signals.terminated() => StopReason::Terminated,
+            () = parent_ended => StopReason::HostLost,
+            () = links.lost() => StopReason::HostLost,
+            ended = &mut serving.0 => return Err(ServeError::Server(failure(ended))),
+        };
+        stopper.stop(reason);
+        // Whatever does not end in time ends with the process.
+        let _ = tokio::time::timeout(LONGEST_STOP, on_stop(reason)).await;
+        stopped.send_replace(true);
+        let _ = tokio::time::timeout(LONGEST_DRAIN, &mut serving.0).await;
+        drop(bound.file);
+        Ok(reason)
+    }
+}
+
+fn spawn(routes: Routes, listener: Listener, links: Links, mut stopped: Stopped) -> Serving {
+    let incoming = Incoming::new(listener, move || links.connection());
+    let server = Server::builder()
+        .http2_max_pending_accept_reset_streams(Some(MOST_PENDING_RESETS))
+        .add_routes(routes.prepare())
+        .serve_with_incoming_shutdown(incoming, async move { services::wait(&mut stopped).await });
+    tokio::spawn(server)
+}
+
+fn failure(
+    ended: Result<Result<(), tonic::transport::Error>, tokio::task::JoinError>,
+) -> Box<dyn std::error::Error + Send + Sync> {
+    match ended {
+        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Err(error)) => error.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// Ends the server when the future that drives it is dropped.
+struct AbortOnDrop(Serving);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,4 @@
+//! The contract between a plugin and its host, shown with real processes.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod generated;
