@@ -1,0 +1,273 @@
+//! The three kinds of tools, and the provider that holds them.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::{Cx, PreviewCx, Stream, Streaming};
+use crate::config::Config;
+use crate::error::ToolError;
+use crate::hooks::Hooks;
+use crate::registry::{Commands, Tools};
+use crate::render::Node;
+
+/// The arguments of a tool. The doc comment of the type is the tool's description, those of the fields are the
+/// fields'.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's arguments",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it"
+)]
+pub trait Args: DeserializeOwned + JsonSchema + Send + 'static {}
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Args for T {}
+
+/// The result of a tool. It can be read back, so that stored results can be rendered.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's result",
+    note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for it"
+)]
+pub trait ToolOutput: Serialize + DeserializeOwned + JsonSchema + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + JsonSchema + Send + 'static> ToolOutput for T {}
+
+/// How much harm a resource can do. There is no read-only resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Risk {
+    /// Adds something that is easily removed.
+    Low,
+    /// Changes things that can be put back.
+    Moderate,
+    /// Removes things, or runs code.
+    High,
+    /// Acts beyond what one call shows.
+    Critical,
+}
+
+/// Which calls of a provider may run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// No other call of this provider runs meanwhile.
+    Exclusive,
+    /// Any other call may run meanwhile.
+    Shared,
+    /// Calls with equal values of these arguments run one after another.
+    Keyed(&'static [&'static str]),
+}
+
+/// What `configure` is told besides the configuration.
+#[derive(Debug)]
+pub struct Setup {
+    pub(crate) directory: std::path::PathBuf,
+}
+
+impl Setup {
+    /// The directory of the process, from which relative paths in the configuration start.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// A provider: what it is configured with, and its tools.
+///
+/// The value itself is what a configured provider holds; it is shared by all calls.
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// struct Hello;
+///
+/// impl Provider for Hello {
+///     const NAME: &'static str = "hello";
+///     const VERSION: &'static str = "0.1.0";
+///     type Config = NoConfig;
+///
+///     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> {
+///         Ok(Self)
+///     }
+///
+///     fn tools(tools: &mut Tools<Self>) {
+///         tools.data_source::<Greet>();
+///     }
+/// }
+///
+/// /// Greets a person by name.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct GreetArgs {
+///     /// Who is greeted.
+///     name: String,
+/// }
+///
+/// /// A greeting.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Greeting {
+///     /// The greeting.
+///     text: String,
+/// }
+///
+/// struct Greet;
+///
+/// impl DataSource for Greet {
+///     const NAME: &'static str = "greet";
+///     const CONCURRENCY: Concurrency = Concurrency::Shared;
+///     type Provider = Hello;
+///     type Args = GreetArgs;
+///     type Output = Greeting;
+///     type Stream = Silent;
+///
+///     async fn invoke(_: Arc<Hello>, args: GreetArgs, _: Cx<Silent>) -> Result<Greeting, ToolError> {
+///         Ok(Greeting { text: format!("Hello, {}!", args.name) })
+///     }
+/// }
+///
+/// # let _ = provider_core::Catalogue::of::<Hello>().unwrap();
+/// ```
+pub trait Provider: Sized + Send + Sync + 'static {
+    /// The catalog name, also the identity the kernel knows.
+    const NAME: &'static str;
+    /// The version, for example `env!("CARGO_PKG_VERSION")`; no leading v.
+    const VERSION: &'static str;
+    /// The configuration.
+    type Config: Config;
+
+    /// Where the provider comes from, as it stands in `required_providers`.
+    fn source() -> String {
+        format!("github.com/pluggable-harness/provider-{}", Self::NAME)
+    }
+
+    /// Checks the configuration and builds the provider. Everything that can be wrong is refused here, not at
+    /// the first call. Must not need the network.
+    ///
+    /// # Errors
+    /// What is wrong, naming the attribute.
+    fn configure(config: Self::Config, setup: Setup) -> impl Future<Output = Result<Self, ToolError>> + Send;
+
+    /// The only list of the provider's tools.
+    fn tools(tools: &mut Tools<Self>);
+
+    /// The hook points the provider subscribes to.
+    fn hooks(_hooks: &mut Hooks<Self>) {}
+
+    /// The slash commands that run one of the provider's tools, and prompt templates.
+    fn commands(_commands: &mut Commands<Self>) {}
+
+    /// Called once when the process is about to end, with all calls already ended. Bounded to one second.
+    fn close(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// A tool that reads and changes nothing. It runs without approval, so it has no risk to declare.
+pub trait DataSource: Send + Sync + 'static {
+    /// The tool's name: `[a-z0-9_]+`.
+    const NAME: &'static str;
+    /// Which calls may run at the same time.
+    const CONCURRENCY: Concurrency;
+    /// How long a call may take when the operator says nothing else.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+    /// The provider this tool belongs to.
+    type Provider: Provider;
+    /// What the tool is called with.
+    type Args: Args;
+    /// What it answers.
+    type Output: ToolOutput;
+    /// Which events come before the answer.
+    type Stream: Stream;
+
+    /// Does the work. The returned value is the one terminal event of the call; dropping the future cancels it.
+    ///
+    /// # Errors
+    /// What the caller is told instead of a result.
+    fn invoke(
+        provider: Arc<Self::Provider>,
+        args: Self::Args,
+        cx: Cx<Self::Stream>,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// Shows a stored result. `None` shows it as JSON.
+    fn render(_output: &Self::Output) -> Option<Node> {
+        None
+    }
+}
+
+/// A tool that changes something. It runs after approval, which rests on its kind, risk and preview.
+pub trait Resource: Send + Sync + 'static {
+    /// The tool's name: `[a-z0-9_]+`.
+    const NAME: &'static str;
+    /// How much harm a call can do.
+    const RISK: Risk;
+    /// Whether a repeated call with equal arguments leaves the same state as one call; it permits retries.
+    const IDEMPOTENT: bool;
+    /// Which calls may run at the same time.
+    const CONCURRENCY: Concurrency;
+    /// How long a call may take when the operator says nothing else.
+    const TIMEOUT: Duration = Duration::from_secs(120);
+    /// Whether a successful call ends the agent's turn. Only a resource can declare this.
+    const TERMINATES_TURN: bool = false;
+    /// The provider this tool belongs to.
+    type Provider: Provider;
+    /// What the tool is called with.
+    type Args: Args;
+    /// What it answers.
+    type Output: ToolOutput;
+    /// Which events come before the answer. A resource always streams: its report on cancellation is an event.
+    type Stream: Streaming;
+
+    /// Does the work. The returned value is the one terminal event of the call; dropping the future cancels it.
+    /// What has been changed is recorded in [`Cx::effects`] as it happens.
+    ///
+    /// # Errors
+    /// What the caller is told instead of a result.
+    fn invoke(
+        provider: Arc<Self::Provider>,
+        args: Self::Args,
+        cx: Cx<Self::Stream>,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// Shows a stored result. `None` shows it as JSON.
+    fn render(_output: &Self::Output) -> Option<Node> {
+        None
+    }
+}
+
+/// A resource that can show what a call would do. Declared with [`Tools::resource`]`::<T>().with_preview()`.
+pub trait Preview: Resource {
+    /// Shows exactly what [`Resource::invoke`] would do, and changes nothing.
+    ///
+    /// # Errors
+    /// Why the call would fail.
+    fn preview(
+        provider: Arc<Self::Provider>,
+        args: Self::Args,
+        cx: &PreviewCx,
+    ) -> impl Future<Output = Result<Node, ToolError>> + Send;
+}
+
+/// A tool that asks a person. It changes nothing, runs strictly one at a time, and is answered by a frontend.
+pub trait Interactive: Send + Sync + 'static {
+    /// The tool's name: `[a-z0-9_]+`.
+    const NAME: &'static str;
+    /// The provider this tool belongs to.
+    type Provider: Provider;
+    /// What the tool is called with.
+    type Args: Args;
+    /// What it answers; a frontend fills it.
+    type Output: ToolOutput;
+
+    /// Called only by hosts without a frontend.
+    ///
+    /// # Errors
+    /// `no_human`, where nobody can answer.
+    fn invoke(
+        provider: Arc<Self::Provider>,
+        args: Self::Args,
+        cx: Cx<crate::Silent>,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// Shows a stored result. `None` shows it as JSON.
+    fn render(_output: &Self::Output) -> Option<Node> {
+        None
+    }
+}
