@@ -32,12 +32,17 @@ pub(crate) async fn child_ended(pid: Pid) {
     match pidfd::open(pid) {
         Ok(handle) => handle.ended().await,
         Err(_) => {
-            let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-            while let Ok(None) = rustix::process::waitid(WaitId::Pid(pid), look) {
+            while !child_has_ended(pid) {
                 tokio::time::sleep(POLL / 10).await;
             }
         }
     }
+}
+
+/// Whether our child `pid` has ended and is to be reaped. It stays so: this does not reap it.
+pub(crate) fn child_has_ended(pid: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(rustix::process::waitid(WaitId::Pid(pid), look), Ok(None))
 }
 
 #[cfg(target_os = "linux")]

@@ -102,7 +102,7 @@ impl Shared {
     fn reap(&self) {
         let mut state = self.lock();
         let Some(child) = &mut state.child else { return };
-        if let Ok(None) = rustix_peek(self.pid) {
+        if !os::child_has_ended(self.pid) {
             return;
         }
         self.kill_group();
@@ -112,13 +112,6 @@ impl Shared {
             self.exit.send_replace(Some(exit));
         }
     }
-}
-
-/// Looks whether a child has ended without reaping it.
-fn rustix_peek(pid: Pid) -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
-    use rustix::process::{WaitId, WaitIdOptions};
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    rustix::process::waitid(WaitId::Pid(pid), look)
 }
 
 impl Drop for Process {

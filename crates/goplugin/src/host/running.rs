@@ -1,7 +1,8 @@
 //! A plugin that answers.
 
-use std::os::unix::fs::FileTypeExt;
-use std::time::Duration;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -18,6 +19,9 @@ use crate::wire::grpc_controller_client::GrpcControllerClient;
 use crate::wire::grpc_stdio_client::GrpcStdioClient;
 use crate::wire::{ConnInfo, Empty};
 use crate::{Address, Handshake};
+
+/// How much older than its making a file may look.
+const CLOCK_LAG: Duration = Duration::from_millis(100);
 
 /// Sends the answers to what the plugin asks on the stream that announces services.
 struct Answering {
@@ -46,9 +50,9 @@ pub struct Running {
     stop_timeout: Duration,
 }
 
-/// What the start hands over: process, folder, tasks to end with it, the reader of its standard error, and
+/// What the start hands over: process, sockets, tasks to end with it, the reader of its standard error, and
 /// what that has read.
-pub(super) type Parts = (Process, TempDir, JoinSet<()>, JoinSet<()>, Tail);
+pub(super) type Parts = (Process, Sockets, JoinSet<()>, JoinSet<()>, Tail);
 
 /// The host's end of the stream that announces services.
 #[derive(Debug)]
@@ -57,18 +61,46 @@ struct BrokerStream {
     announcement: Option<ConnInfo>,
 }
 
-/// The socket files of one plugin.
+/// The socket files of one plugin, removed when dropped.
 #[derive(Debug)]
-struct Sockets {
-    _dir: TempDir,
-    plugin: Address,
+pub(super) struct Sockets {
+    dir: TempDir,
+    since: SystemTime,
+    plugin: Option<Address>,
+}
+
+impl Sockets {
+    pub(super) fn in_dir(dir: TempDir) -> Self {
+        Self { dir, since: SystemTime::now(), plugin: None }
+    }
+
+    /// The folder that goes with them.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Notes where the plugin listens.
+    pub(super) fn note(&mut self, plugin: Address) {
+        self.plugin = Some(plugin);
+    }
+
+    /// Whether there is a socket that was made for this plugin, and not one of somebody else's that it names.
+    fn is_its_own(&self, path: &Path) -> bool {
+        // File systems take their time from a clock that lags behind a little.
+        let since = self.since - CLOCK_LAG;
+        std::fs::symlink_metadata(path).is_ok_and(|found| {
+            let changed =
+                Duration::new(found.ctime().unsigned_abs(), found.ctime_nsec().unsigned_abs() as u32);
+            found.file_type().is_socket() && SystemTime::UNIX_EPOCH + changed >= since
+        })
+    }
 }
 
 impl Drop for Sockets {
     /// A plugin that ignores the folder it was given, as old ones do, may leave its socket elsewhere.
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.plugin
-            && std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        if let Some(Address::Unix(path)) = &self.plugin
+            && self.is_its_own(path)
         {
             let _ = std::fs::remove_file(path);
         }
@@ -77,7 +109,7 @@ impl Drop for Sockets {
 
 impl Running {
     pub(super) fn new(
-        (process, dir, mut tasks, stderr, tail): Parts,
+        (process, sockets, mut tasks, stderr, tail): Parts,
         handshake: Handshake,
         channel: Channel,
         announcement: Option<ConnInfo>,
@@ -91,7 +123,6 @@ impl Running {
         let answering =
             Answering { messages: broker.messages.downgrade(), announcement: broker.announcement.clone() };
         tasks.spawn(converse(channel.clone(), outgoing, answering));
-        let sockets = Sockets { _dir: dir, plugin: handshake.address.clone() };
         Self {
             process,
             _sockets: sockets,
@@ -148,21 +179,19 @@ impl Running {
     pub async fn stop(mut self) -> Exit {
         self.process.expect_stop();
         self.broker = None;
-        let exited = self.process.exited();
-        tokio::pin!(exited);
         let mut controller = GrpcControllerClient::new(self.channel.clone());
         tokio::select! {
             // Whether it answers or not: what counts is that it leaves.
             _ = tokio::time::timeout(self.stop_timeout, controller.shutdown(Empty {})) => {}
-            _ = &mut exited => {}
+            _ = self.process.exited() => {}
         }
         drop(controller);
         self.tasks.abort_all();
-        let exit = match tokio::time::timeout(self.stop_timeout, &mut exited).await {
+        let exit = match tokio::time::timeout(self.stop_timeout, self.process.exited()).await {
             Ok(exit) => exit,
             Err(_) => {
                 self.process.kill();
-                exited.await
+                self.process.exited().await
             }
         };
         let _ = tokio::time::timeout(LONGEST_REST, self.stderr.join_next()).await;

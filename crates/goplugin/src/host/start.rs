@@ -15,7 +15,7 @@ use tonic::service::Routes;
 use tonic::transport::{Channel, Server};
 
 use super::process::Process;
-use super::running::Running;
+use super::running::{Running, Sockets};
 use super::streams::{self, Tail};
 use super::{CALLBACK_SERVICE, Exit, Launch};
 use crate::socket::{self, Incoming, Listener};
@@ -56,8 +56,8 @@ pub enum LaunchError {
         /// What the system says.
         source: io::Error,
     },
-    /// It exited instead of printing its handshake.
-    #[error("{program} {exit} before it printed its handshake{last_words}", program = program.display())]
+    /// It exited before it could be connected to.
+    #[error("{program} {exit} before it was ready{last_words}", program = program.display())]
     Exited {
         /// What was started.
         program: PathBuf,
@@ -136,15 +136,16 @@ impl Launch {
     /// Dropping the returned future kills what was started.
     pub async fn start(mut self, callback: Option<Routes>) -> Result<Running, LaunchError> {
         let dir = socket_dir().map_err(LaunchError::Sockets)?;
+        let mut sockets = Sockets::in_dir(dir);
         let mut tasks = JoinSet::new();
         let announcement = match callback {
             Some(routes) => {
-                Some(serve_callback(routes, dir.path(), &mut tasks).map_err(LaunchError::Sockets)?)
+                Some(serve_callback(routes, sockets.dir(), &mut tasks).map_err(LaunchError::Sockets)?)
             }
             None => None,
         };
         let spawn_error = |source| LaunchError::Spawn { program: self.program.clone(), source };
-        let mut child = self.command(dir.path().as_os_str()).spawn().map_err(spawn_error)?;
+        let mut child = self.command(sockets.dir().as_os_str()).spawn().map_err(spawn_error)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new(child);
         let mut stdout = piped(stdout).map_err(spawn_error)?;
@@ -155,11 +156,14 @@ impl Launch {
         stderr.spawn(draining);
 
         let limit = self.handshake_timeout;
-        let ready = tokio::time::timeout(limit, connect(&mut stdout, &process, self.contract.app_versions));
+        let ready = tokio::time::timeout(
+            limit,
+            connect(&mut stdout, &process, &mut sockets, self.contract.app_versions),
+        );
         match ready.await.unwrap_or(Err(Failure::TimedOut)) {
             Ok((handshake, channel)) => {
                 tasks.spawn(streams::drain_stdout(stdout));
-                let parts = (process, dir, tasks, stderr, tail);
+                let parts = (process, sockets, tasks, stderr, tail);
                 Ok(Running::new(parts, handshake, channel, announcement, self.stop_timeout))
             }
             Err(failure) => Err(self.explain(failure, process, stderr, &tail).await),
@@ -174,9 +178,11 @@ impl Launch {
         mut stderr: JoinSet<()>,
         tail: &Tail,
     ) -> LaunchError {
-        // An output that ended is usually the first sign of an exit.
+        // An output that ended, or a refused connection, is usually the first sign of an exit.
         let exit = match failure {
-            Failure::Ended => tokio::time::timeout(LONGEST_REST, process.exited()).await.ok(),
+            Failure::Ended | Failure::Connect(..) => {
+                tokio::time::timeout(LONGEST_REST, process.exited()).await.ok()
+            }
             _ => process.exit(),
         };
         process.kill();
@@ -185,10 +191,10 @@ impl Launch {
         let last_words = LastWords(tail.text());
         let program = self.program;
         match failure {
-            Failure::Ended => match exit {
-                Some(exit) => LaunchError::Exited { program, exit, last_words },
-                None => LaunchError::Silent { program, last_words },
-            },
+            Failure::Ended | Failure::Connect(..) if let Some(exit) = exit => {
+                LaunchError::Exited { program, exit, last_words }
+            }
+            Failure::Ended => LaunchError::Silent { program, last_words },
             Failure::TimedOut => LaunchError::TimedOut { program, limit: self.handshake_timeout, last_words },
             Failure::Malformed(line, source) => LaunchError::Malformed { program, line, source, last_words },
             Failure::Version(version) => {
@@ -205,7 +211,7 @@ impl Launch {
 /// enough.
 fn socket_dir() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("host-").permissions(Permissions::from_mode(0o700));
+    builder.prefix("goplugin-").permissions(Permissions::from_mode(0o700));
     let preferred = std::path::absolute(std::env::temp_dir())?;
     if preferred.as_os_str().len() <= LONGEST_DIR
         && let Ok(dir) = builder.tempdir_in(preferred)
@@ -241,6 +247,7 @@ fn piped(end: Option<impl Into<std::os::fd::OwnedFd>>) -> io::Result<Receiver> {
 async fn connect(
     stdout: &mut Receiver,
     process: &Process,
+    sockets: &mut Sockets,
     offered: &[u32],
 ) -> Result<(Handshake, Channel), Failure> {
     let line = handshake_line(stdout, process).await.ok_or(Failure::Ended)?;
@@ -248,6 +255,7 @@ async fn connect(
         Ok(handshake) => handshake,
         Err(error) => return Err(Failure::Malformed(shortened(line), error)),
     };
+    sockets.note(handshake.address.clone());
     if !offered.contains(&handshake.app_version) {
         return Err(Failure::Version(handshake.app_version));
     }

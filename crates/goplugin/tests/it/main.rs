@@ -1,4 +1,8 @@
 //! The contract between a plugin and its host, shown with real processes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod broker;
 mod generated;
+mod host;
+mod plugin;
+mod support;
