@@ -1,0 +1,140 @@
+//! Why a text does not occur, or which of its occurrences could be meant: never to apply something looser than was
+//! asked for, always to say in one message what to ask for instead.
+//!
+//! All work is bounded: a few passes over the file, then comparisons of blocks no larger than what was given.
+
+mod ambiguous;
+mod compare;
+mod line_numbers;
+mod loose;
+mod nearest;
+mod visible;
+
+use std::fmt;
+
+pub use ambiguous::{Ambiguity, Candidate};
+pub use compare::{LineDifference, Reason};
+
+use super::find::find;
+use super::text::LineIndex;
+
+/// Files of more bytes are not searched for something similar.
+const MAX_SEARCHED_BYTES: usize = 32 * 1024 * 1024;
+
+/// More bytes of a nearest text are not shown.
+const MAX_SHOWN_BYTES: usize = 4 * 1024;
+
+/// More differing lines are not shown.
+const MAX_SHOWN_LINES: usize = 5;
+
+/// Why a text does not occur in a file. As a string it is the whole message for the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// What is different, the most telling first. Empty when nothing similar was found.
+    pub reasons: Vec<Reason>,
+    /// The text that was most likely meant.
+    pub nearest: Option<Nearest>,
+    /// The text that was looked for without the line numbers that were copied along, if there were any.
+    pub cleaned: Option<String>,
+    /// The file was too large to look for something similar.
+    pub too_large: bool,
+}
+
+/// A piece of the file that resembles what was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearest {
+    /// The line it begins in, from 1.
+    pub start_line: usize,
+    /// The line it ends in.
+    pub end_line: usize,
+    /// The piece as it stands in the file, except that lines end with `\n`: what to give in order to match it.
+    pub text: String,
+    /// The lines that differ, the first few.
+    pub differences: Vec<LineDifference>,
+    /// Other lines where an equally similar piece begins.
+    pub also_in_lines: Vec<usize>,
+}
+
+impl Explanation {
+    /// Explains why `needle` does not occur in `haystack`.
+    #[must_use]
+    pub fn of(haystack: &str, needle: &str) -> Self {
+        let cleaned = line_numbers::without_line_numbers(needle);
+        if haystack.len() > MAX_SEARCHED_BYTES {
+            let reasons = cleaned.iter().map(|_| Reason::LineNumbers).collect();
+            return Self { reasons, nearest: None, cleaned, too_large: true };
+        }
+        let wanted = cleaned.as_deref().unwrap_or(needle).replace("\r\n", "\n");
+        let mut reasons: Vec<Reason> = cleaned.iter().map(|_| Reason::LineNumbers).collect();
+        let index = LineIndex::new(haystack);
+        let place = match find(haystack, &wanted).filter(|_| cleaned.is_some()) {
+            Some(matches) => Some(nearest::Place::of(&matches.spans)),
+            None => nearest::locate(&index, &wanted),
+        };
+        let nearest = place.map(|place| {
+            let text = haystack.get(place.span.clone()).unwrap_or_default().replace("\r\n", "\n");
+            let start_line = index.line_of(place.span.start);
+            let compared = compare::compare(&text, &wanted, start_line, place.is_loose_match);
+            reasons.extend(compared.reasons);
+            Nearest {
+                start_line,
+                end_line: index.line_of(place.span.end.saturating_sub(1).max(place.span.start)),
+                text,
+                differences: compared.differences,
+                also_in_lines: place.others.iter().map(|&at| index.line_of(at)).collect(),
+            }
+        });
+        Self { reasons, nearest, cleaned, too_large: false }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("old_str does not occur in the file; nothing was changed.")?;
+        if self.too_large {
+            f.write_str(" The file is too large to look for similar text: find the place with grep.")?;
+        }
+        for reason in &self.reasons {
+            write!(f, "\n- {reason}")?;
+        }
+        match &self.nearest {
+            Some(nearest) => nearest.fmt(f),
+            None => match &self.cleaned {
+                Some(cleaned) => write!(f, "\nWithout the line numbers it is:\n{cleaned}"),
+                None if self.too_large => Ok(()),
+                None => {
+                    f.write_str(" Nothing in it is similar: read the file again and copy the text from it.")
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = match self.end_line {
+            end if end == self.start_line => format!("line {end}"),
+            end => format!("lines {} to {end}", self.start_line),
+        };
+        write!(f, "\nThe nearest text is {lines} (→ is a tab, · a space):")?;
+        for difference in &self.differences {
+            write!(f, "\n{difference}")?;
+        }
+        if !self.also_in_lines.is_empty() {
+            let others: Vec<String> = self.also_in_lines.iter().map(usize::to_string).collect();
+            write!(f, "\nText as similar also begins in line {}.", others.join(", "))?;
+        }
+        if self.text.len() <= MAX_SHOWN_BYTES {
+            write!(f, "\nTo replace that text, give exactly this as old_str:\n{}", self.text)
+        } else {
+            write!(
+                f,
+                "\nIt is {} bytes long: read {lines} again and copy old_str from there.",
+                self.text.len()
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! What a read and an edit mean, as pure functions on bytes.
+//!
+//! Nothing here opens a file, knows the wire or keeps state: the tools hand in bytes (or a [`Read`](std::io::Read)
+//! and [`Seek`](std::io::Seek)) and get values back. That is what makes the promise testable that an edit changes
+//! its own span and not one byte more.
+//!
+//! - [`text`]: bytes as text: encoding, byte order mark, line endings, line numbers
+//! - [`window`]: a page of a file of any size, in bounded memory
+//! - [`find`]: where a piece of text occurs
+//! - [`edit`]: replacing it by splicing the original bytes
+//! - [`explain`]: why it does not occur, or which of its occurrences to name
+//! - [`diff`]: what changed, as hunks and as a unified diff
+
+pub mod diff;
+pub mod edit;
+pub mod explain;
+pub mod find;
+pub mod text;
+pub mod window;

@@ -1,0 +1,184 @@
+use std::io::Cursor;
+
+use super::*;
+
+fn read(bytes: &[u8], request: &Request) -> Window {
+    match read_window(&mut Cursor::new(bytes), bytes.len() as u64, request).unwrap() {
+        Reading::Text(window) => window,
+        Reading::Binary { .. } => panic!("taken for binary"),
+    }
+}
+
+fn lines(offset: i64, limit: u64) -> Request {
+    Request { offset, limit, ..Request::default() }
+}
+
+fn ten() -> Vec<u8> {
+    (1..=10).map(|n| format!("line {n}\n")).collect::<String>().into_bytes()
+}
+
+/// Checks content, first and last line, and where to read on.
+#[track_caller]
+fn check(bytes: &[u8], request: &Request, content: &str, shown: Option<(u64, u64)>, next: Option<Next>) {
+    let window = read(bytes, request);
+    assert_eq!(window.content, content);
+    assert_eq!(window.start_line.zip(window.end_line), shown);
+    assert_eq!(window.next, next);
+    assert_eq!(window.total_bytes, bytes.len() as u64);
+    assert_eq!(window.truncated, next.is_some() || !window.cut_lines.is_empty());
+}
+
+#[test]
+fn offsets_count_from_one_and_from_the_end() {
+    let ten = ten();
+    let whole = String::from_utf8(ten.clone()).unwrap();
+    check(&ten, &lines(1, 2000), &whole, Some((1, 10)), None);
+    check(&ten, &lines(0, 2000), &whole, Some((1, 10)), None);
+    check(&ten, &lines(-3, 2000), "line 8\nline 9\nline 10\n", Some((8, 10)), None);
+    check(&ten, &lines(-3, 1), "line 8\n", Some((8, 8)), Some(Next::Line(9)));
+    check(&ten, &lines(-99, 1), "line 1\n", Some((1, 1)), Some(Next::Line(2)));
+    check(&ten, &lines(4, 2), "line 4\nline 5\n", Some((4, 5)), Some(Next::Line(6)));
+    check(&ten, &lines(10, 5), "line 10\n", Some((10, 10)), None);
+}
+
+#[test]
+fn past_the_end_is_empty_with_the_totals() {
+    for offset in [11, 1_000_000_000_000, i64::MAX] {
+        check(&ten(), &lines(offset, 10), "", None, None);
+        assert_eq!(read(&ten(), &lines(offset, 10)).total_lines, Some(10));
+    }
+    let request = Request { byte_offset: Some(u64::MAX), ..Request::default() };
+    check(&ten(), &request, "", None, None);
+}
+
+#[test]
+fn empty_files_have_no_lines() {
+    for (bytes, total, bom) in [(&b""[..], 0, false), (b"\xEF\xBB\xBF", 0, true), (b"\n", 1, false)] {
+        for offset in [1, -1, 2, -9] {
+            let window = read(bytes, &lines(offset, 10));
+            assert_eq!(
+                (window.total_lines, window.bom, window.next),
+                (Some(total), bom, None),
+                "{bytes:?} {offset}"
+            );
+        }
+    }
+    check(b"\n", &Request::default(), "\n", Some((1, 1)), None);
+    check(b"\xEF\xBB\xBFa", &Request::default(), "a", Some((1, 1)), None);
+    check(b"\xEF\xBB\xBFa\nb", &lines(-2, 9), "a\nb", Some((1, 2)), None);
+}
+
+#[test]
+fn lines_are_numbered_on_request() {
+    let request = Request { line_numbers: true, ..lines(9, 2000) };
+    check(&ten(), &request, "     9\tline 9\n    10\tline 10\n", Some((9, 10)), None);
+}
+
+#[test]
+fn a_page_ends_on_a_whole_line() {
+    let bytes: Vec<u8> = (1..=1403).flat_map(|n| format!("{n:078}\n").into_bytes()).collect();
+    let window = read(&bytes, &Request::default());
+    assert_eq!(
+        (window.start_line, window.end_line, window.next),
+        (Some(1), Some(622), Some(Next::Line(623)))
+    );
+    assert_eq!(window.content.len(), 622 * 79);
+    assert_eq!(window.notices(), ["lines 1-622 of 1403; next: offset=623"]);
+}
+
+#[test]
+fn a_long_line_is_cut_and_says_where_it_goes_on() {
+    let bytes = format!("first\n{}\r\nlast\n", "ä".repeat(2500)).into_bytes();
+    let window = read(&bytes, &Request::default());
+    assert_eq!(window.content, format!("first\n{}\r\nlast\n", "ä".repeat(2000)));
+    assert_eq!(window.cut_lines, [CutLine { line: Some(2), byte_offset: 4006, omitted: 1000 }]);
+    assert_eq!((window.truncated, window.next), (true, None));
+    let rest = Request { byte_offset: Some(4006), ..Request::default() };
+    check(&bytes, &rest, &format!("{}\r\nlast\n", "ä".repeat(500)), Some((2, 3)), None);
+    let rest = Request { offset: 2, byte_offset: Some(4000), ..Request::default() };
+    check(&bytes, &rest, &format!("{}\r\nlast\n", "ä".repeat(500)), Some((2, 3)), None);
+}
+
+#[test]
+fn a_line_of_just_the_limit_is_whole() {
+    for ending in ["", "\n", "\r\n"] {
+        let text = format!("{}{ending}", "x".repeat(2000));
+        check(text.as_bytes(), &Request::default(), &text, Some((1, 1)), None);
+    }
+}
+
+#[test]
+fn one_huge_line_is_paged_by_bytes_from_where_it_was_cut() {
+    let text = format!("{{{}}}\n", "\"€\",".repeat(40_000));
+    let mut rebuilt = String::new();
+    let mut request = Request::default();
+    let mut pages = 0;
+    loop {
+        let window = read(text.as_bytes(), &request);
+        rebuilt.push_str(&window.content);
+        pages += 1;
+        assert!(window.content.len() <= 48 * 1024);
+        match window.next {
+            Some(Next::Byte(byte)) => request.byte_offset = Some(byte),
+            None => break,
+            Some(Next::Line(_)) => panic!("there is no other line"),
+        }
+    }
+    assert!(rebuilt == text, "the pages are not the file");
+    assert_eq!(pages, 6);
+}
+
+#[test]
+fn endings_and_hash_are_those_of_the_whole_file() {
+    let bytes = b"\xEF\xBB\xBFa\r\nb\n";
+    let window = read(bytes, &lines(1, 1));
+    assert_eq!((window.content.as_str(), window.eol, window.bom), ("a\r\n", Eol::Mixed, true));
+    let sha256 = window.sha256.unwrap();
+    assert_eq!(sha256, "afa22083a9a58d53055ffea359e8b6185c59e53674c69adb47cb0d0e895e36a5");
+}
+
+#[test]
+fn characters_and_endings_split_between_chunks_are_whole() {
+    for shift in 0..4 {
+        let text = format!("{}{}\r\n{}", "x".repeat(CHUNK - 2 - shift), "€", "y".repeat(10));
+        let window = read(text.as_bytes(), &lines(2, 10));
+        assert_eq!((window.content.as_str(), window.eol), ("yyyyyyyyyy", Eol::Crlf));
+        let request = Request { byte_offset: Some((CHUNK - 3 - shift) as u64), ..Request::default() };
+        check(text.as_bytes(), &request, "x€\r\nyyyyyyyyyy", Some((1, 2)), None);
+    }
+}
+
+#[test]
+fn a_nul_or_broken_character_anywhere_makes_the_file_binary() {
+    let long = vec![b'a'; 3 * CHUNK];
+    for bad in [&b"\0"[..], b"\xff", b"\xe2\x82", b"\xc3("] {
+        let bytes = [&long, bad].concat();
+        let reading = read_window(&mut Cursor::new(&bytes), bytes.len() as u64, &Request::default()).unwrap();
+        let Reading::Binary { total_bytes, sha256: Some(_) } = reading else {
+            panic!("{bad:?} taken for text")
+        };
+        assert_eq!(total_bytes, bytes.len() as u64);
+    }
+}
+
+#[test]
+fn beyond_the_limit_only_the_window_is_read() {
+    let limits = Limits { max_full_read: 100, ..Limits::default() };
+    let bytes: Vec<u8> = (1..=40_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+    let window = read(&bytes, &Request { limits, ..lines(3, 1) });
+    assert_eq!((window.content.as_str(), window.start_line), ("line 3\n", Some(3)));
+    assert_eq!((window.total_lines, window.sha256, window.next), (None, None, Some(Next::Line(4))));
+
+    let window = read(&bytes, &Request { limits, ..lines(-2, 1) });
+    assert_eq!((window.content.as_str(), window.start_line), ("line 39999\n", None));
+    assert_eq!(window.next, Some(Next::Byte(11)));
+    let window = read(&bytes, &Request { limits, byte_offset: Some(11), ..lines(-2, 1) });
+    assert_eq!((window.content.as_str(), window.next), ("line 40000\n", None));
+}
+
+#[test]
+fn a_file_that_shrank_gives_what_is_there() {
+    let reading = read_window(&mut Cursor::new(b"a\nb"), 100, &Request::default()).unwrap();
+    let Reading::Text(window) = reading else { panic!("taken for binary") };
+    assert_eq!((window.content.as_str(), window.shrank, window.total_bytes), ("a\nb", true, 3));
+}
