@@ -156,19 +156,30 @@ pub enum Category {
     Unknown,
 }
 
+impl Category {
+    const ALL: [(Self, &'static str); 9] = [
+        (Self::InvalidArguments, "invalid_arguments"),
+        (Self::NotFound, "not_found"),
+        (Self::PermissionDenied, "permission_denied"),
+        (Self::ExecutionFailed, "execution_failed"),
+        (Self::Timeout, "timeout"),
+        (Self::ConcurrencyConflict, "concurrency_conflict"),
+        (Self::Cancelled, "cancelled"),
+        (Self::ProcessCrashed, "process_crashed"),
+        (Self::Unknown, "unknown"),
+    ];
+
+    /// The category written as `text`, if there is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, name)| *name == text).map(|(category, _)| *category)
+    }
+}
+
 impl fmt::Display for Category {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotFound => "not_found",
-            Self::PermissionDenied => "permission_denied",
-            Self::ExecutionFailed => "execution_failed",
-            Self::Timeout => "timeout",
-            Self::ConcurrencyConflict => "concurrency_conflict",
-            Self::Cancelled => "cancelled",
-            Self::ProcessCrashed => "process_crashed",
-            Self::Unknown => "unknown",
-        })
+        let name =
+            Self::ALL.iter().find(|(category, _)| category == self).map_or("unknown", |(_, name)| name);
+        f.pad(name)
     }
 }
 
