@@ -368,6 +368,9 @@ const HURRIED_GRACE: Duration = Duration::from_millis(200);
 /// The terminal is sent this long before the caller's deadline, so that it arrives.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(300);
 
+/// What becomes of the report of a call that was ended.
+type Ended = fn(Map<String, Value>) -> Ending;
+
 /// Runs a tool to its end, or ends it.
 pub(crate) async fn drive(
     call: Arc<Call>,
@@ -382,7 +385,7 @@ pub(crate) async fn drive(
         Ok(result) => Ending::Finished(result),
         Err(panic) => Ending::Panicked(panic_text(&*panic)),
     };
-    let (why, grace, ending): (_, _, fn(Map<String, Value>) -> Ending) = tokio::select! {
+    let (why, grace, ending): (_, _, Ended) = tokio::select! {
         biased;
         result = &mut work => return finished(result),
         () = cancel.cancelled() => ("the call was cancelled", CANCEL_GRACE, Ending::Cancelled),

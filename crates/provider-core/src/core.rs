@@ -2,7 +2,7 @@
 //! terms; [`crate::service`] speaks gRPC.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -166,10 +166,10 @@ impl<P: Provider> Core<P> {
         }
     }
 
-    fn remember_directory(&self, directory: &PathBuf) {
+    fn remember_directory(&self, directory: &Path) {
         let mut directories = locked(&self.directories);
         if !directory.as_os_str().is_empty() && directories.len() < REMEMBERED_DIRECTORIES {
-            directories.insert(directory.clone());
+            directories.insert(directory.to_owned());
         }
     }
 

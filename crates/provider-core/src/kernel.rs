@@ -50,6 +50,7 @@ pub(crate) enum Source {
     Broker(goplugin::plugin::Broker),
     #[cfg(feature = "testing")]
     Channel(Channel),
+    #[cfg(feature = "testing")]
     None,
 }
 
@@ -88,18 +89,25 @@ impl Kernel {
             Source::Broker(broker) => broker.dial(CALLBACK_BROKER_ID, ANNOUNCEMENT_WAIT).await.ok(),
             #[cfg(feature = "testing")]
             Source::Channel(channel) => Some(channel.clone()),
+            #[cfg(feature = "testing")]
             Source::None => None,
         };
         let channel = channel.ok_or(CallbackError::NotOffered(operation))?;
         Ok(KernelCallbackServiceClient::new(channel).max_decoding_message_size(usize::MAX))
     }
 
+    fn forget(&self) {
+        match &self.source {
+            Source::Broker(broker) => broker.forget(CALLBACK_BROKER_ID),
+            #[cfg(feature = "testing")]
+            Source::Channel(_) | Source::None => {}
+        }
+    }
+
     /// Turns a status into our error; a broken connection is forgotten so that the next call dials anew.
     fn failed(&self, operation: &'static str, status: Status) -> CallbackError {
-        if status.code() == Code::Unavailable
-            && let Source::Broker(broker) = &self.source
-        {
-            broker.forget(CALLBACK_BROKER_ID);
+        if status.code() == Code::Unavailable {
+            self.forget();
         }
         match status.code() {
             Code::Unimplemented => CallbackError::NotOffered(operation),

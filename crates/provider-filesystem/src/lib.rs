@@ -1,1 +1,16 @@
 //! The filesystem provider: reads and edits that lose nothing.
+//!
+//! [`engine`] is pure: what a read or an edit means, on bytes. `tools` has one file per tool, named as on the
+//! wire. Every path goes through [`provider_core::jail`]; there is no other way to a file here.
+
+mod change;
+mod config;
+pub mod engine;
+mod memory;
+mod provider;
+mod shown;
+mod staleness;
+mod tools;
+
+pub use config::{FilesystemConfig, Media, Stale};
+pub use provider::Filesystem;

@@ -321,3 +321,6 @@ fn forward_over_lines(bytes: &[u8], at: usize, lines: usize) -> usize {
     let after = bytes.get(at..).unwrap_or_default();
     memchr_iter(b'\n', after).nth(lines).map_or(after.len(), |newline| newline + 1)
 }
+
+#[cfg(test)]
+mod tests;

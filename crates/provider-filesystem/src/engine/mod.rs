@@ -17,3 +17,6 @@ pub mod explain;
 pub mod find;
 pub mod text;
 pub mod window;
+
+#[cfg(test)]
+mod properties;

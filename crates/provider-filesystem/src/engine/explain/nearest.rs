@@ -45,8 +45,7 @@ pub(super) fn locate(index: &LineIndex<'_>, wanted: &str) -> Option<Place> {
         let others = spans.iter().filter(|span| **span != least).map(|span| span.start).collect();
         return Some(Place { span: least, others, is_loose_match: true });
     }
-    let block = most_similar_block(index, wanted)?;
-    let span = excerpt(text, block, wanted);
+    let span = most_similar_block(index, wanted)?;
     Some(Place { span: edges_like(text, span, wanted), others: Vec::new(), is_loose_match: false })
 }
 
@@ -107,7 +106,7 @@ fn trigrams(loose: &str) -> impl Iterator<Item = [u8; 3]> + '_ {
     loose.as_bytes().windows(3).filter_map(|window| window.try_into().ok())
 }
 
-/// The block of whole lines most similar to `wanted`, if any is similar enough.
+/// The block of lines most similar to `wanted`, or the part of it that is, if any is similar enough.
 fn most_similar_block(index: &LineIndex<'_>, wanted: &str) -> Option<Range<usize>> {
     let wanted_lines: Vec<String> = wanted.lines().map(loosened).collect();
     let file_lines: Vec<String> = (1..=index.len()).map(|number| loosened(index.line(number))).collect();
@@ -118,16 +117,17 @@ fn most_similar_block(index: &LineIndex<'_>, wanted: &str) -> Option<Range<usize
     let mut left = MAX_COMPARED_BYTES;
     let mut best: Option<(usize, Range<usize>)> = None;
     for (lines, bonus) in candidates {
-        let block = file_lines.get(lines.clone()).unwrap_or_default().concat();
-        let Some(rest) = left.checked_sub(block.len()) else { continue };
+        let block = index.span(lines.start + 1).start..index.span(lines.end).end;
+        let span = excerpt(index.text(), block, wanted);
+        let Some(rest) = left.checked_sub(span.len()) else { continue };
         left = rest;
-        let similarity = profile.similarity(&block) + bonus;
+        let found = index.text().get(span.clone()).unwrap_or_default();
+        let similarity = profile.similarity(&loosened(found)) + bonus;
         if similarity >= LEAST_SIMILARITY && best.as_ref().is_none_or(|(most, _)| similarity > *most) {
-            best = Some((similarity, lines));
+            best = Some((similarity, span));
         }
     }
-    let (_, lines) = best?;
-    Some(index.span(lines.start + 1).start..index.span(lines.end).end)
+    best.map(|(_, span)| span)
 }
 
 /// Blocks whose first and last lines are those that were wanted, with a bonus in per cent for that.

@@ -1,0 +1,268 @@
+//! What must hold for every file, not only for the examples beside the modules.
+
+use std::io::Cursor;
+use std::path::Path;
+use std::process::Command;
+
+use proptest::prelude::*;
+
+use super::diff::{Diff, Op};
+use super::edit::{Edit, Replacement, Select, plan};
+use super::text::{Ending, Text};
+use super::window::{Limits, Next, Reading, Request, Window, read_window};
+
+/// A text file: any endings, with or without a byte order mark and a final newline, some blank and some odd lines.
+fn file() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        "[a-c ]{0,6}",
+        "[a-z\t]{0,30}",
+        Just(String::new()),
+        "\\PC{0,20}",
+        Just("x\r".to_owned())
+    ];
+    let ending = prop_oneof![Just("\n"), Just("\r\n")];
+    let lines = prop::collection::vec((line, ending), 0..40);
+    (any::<bool>(), lines, "[a-z]{0,3}").prop_map(|(bom, lines, rest)| {
+        let mut file = if bom { "\u{feff}".to_owned() } else { String::new() };
+        lines.iter().for_each(|(line, ending)| file.extend([line.as_str(), ending]));
+        (file + &rest).into_bytes()
+    })
+}
+
+/// A file and a span of its body.
+fn file_and_span() -> impl Strategy<Value = (Vec<u8>, String)> {
+    file().prop_filter("has a body", |file| !Text::parse(file).unwrap().body().is_empty()).prop_flat_map(
+        |file| {
+            let body = Text::parse(&file).unwrap().body().to_owned();
+            let boundaries: Vec<usize> = body.char_indices().map(|(at, _)| at).chain([body.len()]).collect();
+            let last = boundaries.len() - 1;
+            (Just(file), 0..last, 1..=last.min(30)).prop_map(move |(file, from, len)| {
+                let to = (from + len).min(last);
+                (file, body[boundaries[from]..boundaries[to]].to_owned())
+            })
+        },
+    )
+}
+
+fn new_text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z]{0,5}", "([a-z$&]{0,5}(\n|\r\n)){0,4}[a-z]{0,2}"]
+}
+
+/// Checks that `edit` is `file` with nothing changed outside of one occurrence of the old text.
+fn is_splice(file: &[u8], old_str: &str, edit: &Edit) -> bool {
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let shorter = file.len().min(edit.bytes.len());
+    let prefix = file.iter().zip(&edit.bytes).take_while(|(one, two)| one == two).count();
+    let suffix = file.iter().rev().zip(edit.bytes.iter().rev()).take_while(|(one, two)| one == two).count();
+    let suffix = suffix.min(shorter - prefix);
+    let changed = String::from_utf8_lossy(&file[prefix..file.len() - suffix]).into_owned();
+    // Whatever changed lies within the span; one byte of a line ending may be all of it that did.
+    edit.bytes == file
+        || plain(old_str).contains(&plain(&changed))
+        || plain(&changed).trim_matches('\r').is_empty()
+}
+
+proptest! {
+    #[test]
+    fn an_edit_changes_only_its_span((file, old_str) in file_and_span(), new_str in new_text(), near in 1u64..60) {
+        let text = Text::parse(&file).unwrap();
+        let replacement = Replacement { old_str: &old_str, new_str: &new_str, select: Select::Near(near) };
+        if let Ok(edit) = plan(&text, &replacement) {
+            prop_assert!(is_splice(&file, &old_str, &edit), "{:?}", edit);
+            prop_assert_eq!(edit.changed, edit.bytes != file);
+            let after = Text::parse(&edit.bytes).unwrap();
+            prop_assert_eq!(after.has_bom(), text.has_bom());
+        }
+    }
+
+    #[test]
+    fn an_exact_edit_is_the_obvious_one((file, old_str) in file_and_span(), new_str in "[a-z]{0,5}") {
+        let body = String::from_utf8(file.clone()).unwrap();
+        let touches_half_an_ending = old_str.starts_with('\n') || old_str.ends_with('\r');
+        let replacement = Replacement { old_str: &old_str, new_str: &new_str, select: Select::Unique };
+        if let (Ok(edit), false) = (plan(&Text::parse(&file).unwrap(), &replacement), touches_half_an_ending) {
+            prop_assert_eq!(String::from_utf8(edit.bytes).unwrap(), body.replacen(&old_str, &new_str, 1));
+        }
+    }
+
+    #[test]
+    fn an_edit_undone_gives_the_file_back((file, old_str) in file_and_span()) {
+        let there = Replacement { old_str: &old_str, new_str: "@@@", select: Select::Unique };
+        let touches_half_an_ending = old_str.starts_with('\n') || old_str.ends_with('\r');
+        let is_plain = !old_str.contains('\n') && !touches_half_an_ending;
+        if let (Ok(edit), true) = (plan(&Text::parse(&file).unwrap(), &there), is_plain) {
+            let back = Replacement { old_str: "@@@", new_str: &old_str, select: Select::Unique };
+            let undone = plan(&Text::parse(&edit.bytes).unwrap(), &back).unwrap();
+            prop_assert_eq!(undone.bytes, file);
+        }
+    }
+
+    #[test]
+    fn no_edit_doubles_a_carriage_return((file, old_str) in file_and_span(), new_str in new_text()) {
+        let doubled = |bytes: &[u8]| bytes.windows(3).filter(|window| *window == b"\r\r\n").count();
+        let replacement = Replacement { old_str: &old_str, new_str: &new_str, select: Select::All };
+        if let Ok(edit) = plan(&Text::parse(&file).unwrap(), &replacement) {
+            prop_assert!(doubled(&edit.bytes) <= doubled(&file), "{:?}", edit);
+        }
+    }
+
+    #[test]
+    fn reported_lines_hold_the_new_text((file, old_str) in file_and_span()) {
+        let replacement = Replacement { old_str: &old_str, new_str: "@one\n@two", select: Select::All };
+        if let Ok(edit) = plan(&Text::parse(&file).unwrap(), &replacement) {
+            let after = String::from_utf8(edit.bytes.clone()).unwrap();
+            let lines: Vec<&str> = after.split_inclusive('\n').collect();
+            for range in &edit.replacements {
+                prop_assert!(lines[range.start_line as usize - 1].contains("@one"));
+                prop_assert!(lines[range.end_line as usize - 1].contains("@two"));
+            }
+        }
+    }
+
+    #[test]
+    fn pages_rebuild_the_file(file in file(), limit in 1u64..9, max_bytes in 40usize..200, bytes in any::<bool>()) {
+        let limits = Limits { max_bytes, ..Limits::default() };
+        let byte_offset = bytes.then_some(0);
+        let mut request = Request { limit, limits, byte_offset, ..Request::default() };
+        let mut rebuilt = String::new();
+        let mut next_line = 1;
+        loop {
+            let window = page(&file, &request);
+            prop_assert!(window.content.len() <= max_bytes);
+            prop_assert!(window.start_line.is_none_or(|line| line == next_line || bytes));
+            next_line = window.end_line.unwrap_or(0) + 1;
+            rebuilt.push_str(&window.content);
+            // No line of these files is longer than the least page but for characters of several bytes.
+            if !window.cut_lines.is_empty() {
+                return Ok(());
+            }
+            match window.next {
+                Some(Next::Line(line)) => request.offset = line as i64,
+                Some(Next::Byte(byte)) => request.byte_offset = Some(byte),
+                None => break,
+            }
+        }
+        prop_assert_eq!(rebuilt, Text::parse(&file).unwrap().body());
+    }
+
+    #[test]
+    fn windows_agree_with_the_whole_text(file in file(), offset in -50i64..50, limit in 1u64..50) {
+        let text = Text::parse(&file).unwrap();
+        let lines: Vec<&str> = text.body().split_inclusive('\n').collect();
+        let window = page(&file, &Request { offset, limit, ..Request::default() });
+        let first = match offset {
+            ..0 => lines.len().saturating_sub(offset.unsigned_abs() as usize),
+            0 => 0,
+            line => line as usize - 1,
+        };
+        let shown: String = lines.iter().skip(first).take(limit as usize).copied().collect();
+        prop_assert_eq!(window.content, shown);
+        prop_assert_eq!(window.total_lines, Some(lines.len() as u64));
+        prop_assert_eq!((window.eol, window.bom), (text.eol(), text.has_bom()));
+    }
+
+    #[test]
+    fn diffs_apply(old in file(), new in file()) {
+        let diff = Diff::between(&old, &new);
+        prop_assert_eq!(diff.is_empty(), old == new);
+        prop_assert_eq!(apply(&old, &diff), new);
+    }
+
+    #[test]
+    fn diffs_of_small_changes_in_large_files_apply(
+        old in file(), at in 0usize..4000, cut in 0usize..5, new in "[a-z\n]{0,20}",
+    ) {
+        let body: String = (0..2000).map(|n| format!("line {}\n", n % 50)).collect();
+        let old = [body.as_bytes(), &old, body.as_bytes()].concat();
+        let at = body.len() / 2 + at;
+        let changed = [&old[..at], new.as_bytes(), &old[at + cut..]].concat();
+        let diff = Diff::between(&old, &changed);
+        prop_assert_eq!(apply(&old, &diff), changed);
+    }
+}
+
+fn page(file: &[u8], request: &Request) -> Window {
+    match read_window(&mut Cursor::new(file), file.len() as u64, request).unwrap() {
+        Reading::Text(window) => window,
+        Reading::Binary { .. } => panic!("text taken for binary"),
+    }
+}
+
+/// Applies a diff by its hunks, checking every line it says is there.
+fn apply(old: &[u8], diff: &Diff) -> Vec<u8> {
+    let lines: Vec<&[u8]> = old.split_inclusive(|&byte| byte == b'\n').collect();
+    let mut new = Vec::new();
+    let mut new_lines = 0;
+    let mut at = 0;
+    for hunk in &diff.hunks {
+        let start = if hunk.old_lines == 0 { hunk.old_start } else { hunk.old_start - 1 };
+        new_lines += start - at;
+        new.extend(lines[at..start].concat());
+        at = start;
+        assert_eq!(if hunk.new_lines == 0 { hunk.new_start } else { hunk.new_start - 1 }, new_lines);
+        let from = (at, new_lines);
+        for line in &hunk.lines {
+            let bytes = format!("{}{}", line.text, line.ending.as_str()).into_bytes();
+            if line.op != Op::Insert {
+                assert_eq!(bytes, lines[at], "the diff names a line that is not there");
+                at += 1;
+            }
+            if line.op != Op::Delete {
+                new.extend(&bytes);
+                new_lines += 1;
+            }
+        }
+        assert_eq!((at - from.0, new_lines - from.1), (hunk.old_lines, hunk.new_lines));
+    }
+    new.extend(lines[at..].concat());
+    new
+}
+
+/// Applies a unified diff with `patch`, which must be there where tests run unattended.
+fn patched(old: &[u8], unified: &str, folder: &Path) -> Option<Vec<u8>> {
+    let (file, patch) = (folder.join("file"), folder.join("diff"));
+    std::fs::write(&file, old).unwrap();
+    std::fs::write(&patch, unified).unwrap();
+    let output = Command::new("patch").args(["--binary", "-s", "-i"]).arg(&patch).arg(&file).output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "patch is needed: {error}");
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}\n{unified}", String::from_utf8_lossy(&output.stdout));
+    Some(std::fs::read(&file).unwrap())
+}
+
+#[test]
+fn unified_diffs_apply_with_patch() {
+    let folder = tempfile::tempdir().unwrap();
+    let twenty: String = (1..=20).map(|n| format!("{n}\n")).collect();
+    let cases = [
+        ("a\nb\nc\n", "a\nB\nc\n"),
+        ("a\nb", "a\nb\n"),
+        ("a\nb\n", "a\nb"),
+        ("a\nb", "A\nb"),
+        ("a\r\nb\r\n", "a\r\nB\r\n"),
+        ("a\r\nb\r\n", "a\nb\r\n"),
+        (&twenty, &twenty.replace("5\n", "")),
+        (&twenty, &twenty.replace("\n4\n", "\nfour\n").replace("\n16\n", "\n16\nnew\n")),
+        ("", "new\n"),
+        ("x\n", "x\nx\n"),
+    ];
+    for (old, new) in cases {
+        let unified =
+            Diff::between(old.as_bytes(), new.as_bytes()).unified(Some("file"), Some("file"), usize::MAX);
+        if let Some(patched) = patched(old.as_bytes(), &unified, folder.path()) {
+            assert_eq!(String::from_utf8(patched).unwrap(), new, "{unified}");
+        }
+    }
+}
+
+#[test]
+fn a_line_without_ending_is_the_last() {
+    let diff = Diff::between(b"a\nb", b"a\nc");
+    let open: Vec<_> = diff.hunks[0].lines.iter().filter(|line| line.ending == Ending::None).collect();
+    assert_eq!(open.len(), 2);
+}

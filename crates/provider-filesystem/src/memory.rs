@@ -1,0 +1,180 @@
+//! What each session has seen of which file, so that a change made by something else is noticed.
+//!
+//! Kept by content, not by time: a file that was touched or rewritten with the same bytes has not changed.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files remembered over all sessions; the ones remembered longest ago are forgotten first.
+const FILES: usize = 8_192;
+/// Contents kept to show what changed, in bytes over all sessions.
+const CONTENT_BYTES: usize = 32 << 20;
+/// Larger files are remembered by their hash only.
+pub(crate) const LARGEST_CONTENT: usize = 256 << 10;
+
+/// What a session knows of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// SHA-256 of the whole file in lower-case hex.
+    pub(crate) sha256: String,
+    /// The file as it was, if it was small enough to keep.
+    pub(crate) content: Option<Arc<[u8]>>,
+    lines: LineSet,
+}
+
+impl Seen {
+    /// Whether all lines of the file were seen.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.lines.missing() == 0
+    }
+
+    /// How much was seen: lines, and lines in all.
+    pub(crate) fn coverage(&self) -> (u64, u64) {
+        (self.lines.total - self.lines.missing(), self.lines.total)
+    }
+}
+
+/// What one read showed.
+pub(crate) struct Shown {
+    pub(crate) sha256: String,
+    pub(crate) content: Option<Arc<[u8]>>,
+    /// The lines shown, from 1; empty when none was.
+    pub(crate) lines: Option<RangeInclusive<u64>>,
+    pub(crate) total_lines: u64,
+}
+
+/// Which lines of a file were seen: disjoint ranges in order.
+#[derive(Clone, Debug, Default)]
+struct LineSet {
+    total: u64,
+    seen: Vec<(u64, u64)>,
+}
+
+impl LineSet {
+    fn missing(&self) -> u64 {
+        let seen: u64 = self.seen.iter().map(|(first, last)| last - first + 1).sum();
+        self.total.saturating_sub(seen)
+    }
+
+    fn add(&mut self, first: u64, last: u64) {
+        self.seen.push((first, last));
+        self.seen.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(self.seen.len());
+        for &(first, last) in &self.seen {
+            match merged.last_mut() {
+                Some(previous) if first <= previous.1 + 1 => previous.1 = previous.1.max(last),
+                _ => merged.push((first, last)),
+            }
+        }
+        self.seen = merged;
+    }
+}
+
+type Key = (String, PathBuf);
+
+#[derive(Default)]
+struct Files {
+    seen: HashMap<Key, Seen>,
+    order: VecDeque<Key>,
+    content_bytes: usize,
+}
+
+/// The memory of all sessions of one process.
+#[derive(Default)]
+pub(crate) struct Memory(Mutex<Files>);
+
+impl Memory {
+    fn files(&self) -> std::sync::MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `session` knows of the file at `path`, its real absolute place.
+    pub(crate) fn seen(&self, session: &str, path: &Path) -> Option<Seen> {
+        self.files().seen.get(&(session.to_owned(), path.to_owned())).cloned()
+    }
+
+    /// Records that a session was shown a part of a file. Parts of the same content add up.
+    pub(crate) fn shown(&self, session: &str, path: &Path, shown: Shown) {
+        let key = (session.to_owned(), path.to_owned());
+        let mut files = self.files();
+        let before = files.seen.get(&key).filter(|seen| seen.sha256 == shown.sha256);
+        let mut lines = before.map(|seen| seen.lines.clone()).unwrap_or_default();
+        lines.total = shown.total_lines;
+        if let Some(range) = shown.lines {
+            lines.add(*range.start(), *range.end());
+        }
+        files.put(key, Seen { sha256: shown.sha256, content: shown.content, lines });
+    }
+
+    /// Records that a session wrote a file: it knows all of it if it knew all before, or wrote it whole.
+    pub(crate) fn wrote(&self, session: &str, path: &Path, sha256: String, content: &[u8], whole: bool) {
+        let total = content.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        let key = (session.to_owned(), path.to_owned());
+        let mut files = self.files();
+        let knew_all = whole || files.seen.get(&key).is_some_and(Seen::is_whole);
+        let mut lines = LineSet { total, seen: Vec::new() };
+        if knew_all {
+            lines.add(1, total);
+        }
+        let content = (content.len() <= LARGEST_CONTENT).then(|| content.into());
+        files.put(key, Seen { sha256, content, lines });
+    }
+}
+
+impl Files {
+    fn put(&mut self, key: Key, seen: Seen) {
+        self.content_bytes += size(&seen);
+        if let Some(old) = self.seen.insert(key.clone(), seen) {
+            self.content_bytes -= size(&old);
+            self.order.retain(|other| *other != key);
+        }
+        self.order.push_back(key);
+        while self.order.len() > FILES || self.content_bytes > CONTENT_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(old) = self.seen.remove(&oldest) {
+                self.content_bytes -= size(&old);
+            }
+        }
+    }
+}
+
+fn size(seen: &Seen) -> usize {
+    seen.content.as_ref().map_or(0, |content| content.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sha256: &str, lines: RangeInclusive<u64>) -> Shown {
+        Shown { sha256: sha256.to_owned(), content: None, lines: Some(lines), total_lines: 10 }
+    }
+
+    #[test]
+    fn pages_of_the_same_content_add_up() {
+        let memory = Memory::default();
+        let path = Path::new("/f");
+        memory.shown("s", path, shown("a", 1..=4));
+        assert_eq!(memory.seen("s", path).unwrap().coverage(), (4, 10));
+        memory.shown("s", path, shown("a", 3..=10));
+        assert!(memory.seen("s", path).unwrap().is_whole());
+        memory.shown("s", path, shown("b", 1..=1));
+        assert_eq!(memory.seen("s", path).unwrap().coverage(), (1, 10));
+        assert!(memory.seen("other", path).is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let memory = Memory::default();
+        let content: Arc<[u8]> = vec![0; LARGEST_CONTENT].into();
+        for n in 0..1_000 {
+            let shown = Shown { content: Some(content.clone()), ..shown("a", 1..=1) };
+            memory.shown("s", Path::new(&format!("/{n}")), shown);
+        }
+        assert!(memory.files().content_bytes <= CONTENT_BYTES);
+        assert!(memory.seen("s", Path::new("/999")).is_some());
+        assert!(memory.seen("s", Path::new("/0")).is_none());
+    }
+}

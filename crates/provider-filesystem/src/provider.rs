@@ -1,0 +1,108 @@
+//! The configured provider: its roots, its rules, its memory.
+
+use std::path::Path;
+
+use provider_core::jail::{JailPath, Roots, Rules};
+use provider_core::prelude::*;
+
+use crate::config::{FilesystemConfig, Media, Stale};
+use crate::memory::Memory;
+use crate::tools::edit_file::EditFile;
+use crate::tools::file_info::FileInfo;
+use crate::tools::list_directory::ListDirectory;
+use crate::tools::read_file::ReadFile;
+use crate::tools::write_file::WriteFile;
+
+/// Files below the allowed roots.
+pub struct Filesystem {
+    roots: Roots,
+    read_only: bool,
+    pub(crate) stale: Stale,
+    pub(crate) media: Media,
+    pub(crate) memory: Memory,
+}
+
+impl Provider for Filesystem {
+    const NAME: &'static str = "filesystem";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Config = FilesystemConfig;
+
+    async fn configure(config: FilesystemConfig, setup: Setup) -> Result<Self, ToolError> {
+        let invalid = |error: provider_core::jail::RootError| ToolError::invalid_arguments(error.to_string());
+        let roots = Roots::open(&config.allowed_roots, setup.directory()).map_err(invalid)?;
+        let rules = Rules { deny: config.deny, protect: config.protect };
+        let roots = roots.with_rules(&rules).map_err(invalid)?;
+        Ok(Self {
+            roots,
+            read_only: config.read_only,
+            stale: config.stale,
+            media: config.media,
+            memory: Memory::default(),
+        })
+    }
+
+    fn tools(tools: &mut Tools<Self>) {
+        tools.data_source::<ReadFile>();
+        tools.data_source::<ListDirectory>();
+        tools.data_source::<FileInfo>();
+        tools.resource::<WriteFile>().with_preview();
+        tools.resource::<EditFile>().with_preview();
+    }
+}
+
+/// What a preview can say about a path when no working directory came with it.
+pub(crate) enum Located {
+    /// The place.
+    At(JailPath),
+    /// There are several roots and no call has named a directory yet.
+    Undecided,
+}
+
+impl Filesystem {
+    /// The place that `path` names for a call from `working_directory`.
+    pub(crate) fn locate(&self, path: &str, working_directory: &Path) -> Result<JailPath, ToolError> {
+        Ok(self.roots.resolve(path, working_directory)?)
+    }
+
+    /// The same, for a change.
+    pub(crate) fn locate_to_change(
+        &self,
+        path: &str,
+        working_directory: &Path,
+    ) -> Result<JailPath, ToolError> {
+        self.ensure_writable()?;
+        self.locate(path, working_directory)
+    }
+
+    /// The working directory of a call, or a directory below it.
+    pub(crate) fn locate_directory(
+        &self,
+        path: Option<&str>,
+        working_directory: &Path,
+    ) -> Result<JailPath, ToolError> {
+        match path {
+            Some(path) => self.locate(path, working_directory),
+            None if working_directory.as_os_str().is_empty() => Ok(self.roots.directory(0)?),
+            None => Ok(self.roots.working_directory(working_directory)?),
+        }
+    }
+
+    /// The place that `path` names in a preview. The kernel sends no working directory with one.
+    pub(crate) fn locate_in_preview(&self, path: &str, cx: &PreviewCx) -> Result<Located, ToolError> {
+        self.ensure_writable()?;
+        let absolute = Path::new(path).is_absolute() || path.starts_with('~');
+        match cx.working_directory() {
+            Some(directory) => self.locate(path, directory).map(Located::At),
+            None if absolute || self.roots.len() == 1 => self.locate(path, Path::new("")).map(Located::At),
+            None => Ok(Located::Undecided),
+        }
+    }
+
+    fn ensure_writable(&self) -> Result<(), ToolError> {
+        if self.read_only {
+            let message = "this provider is configured read_only; files can be read but not changed";
+            return Err(ToolError::new(Code::Denied, message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Whether a change may be made to a file that a session has read, or has not.
+//!
+//! Judged by content: a touched file, or one rewritten with the same bytes, has not changed.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use provider_core::{Code, ToolError};
+use sha2::{Digest, Sha256};
+
+use crate::Filesystem;
+use crate::config::Stale;
+use crate::engine::diff::Diff;
+use crate::memory::Seen;
+
+/// How much of what changed is shown in an error, in bytes.
+const SHOWN_CHANGE: usize = 8 << 10;
+
+/// SHA-256 in lower-case hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What identifies a change: the place, what is there, and what will be there.
+pub(crate) fn fingerprint(path: &Path, before: Option<&[u8]>, after: &[u8]) -> String {
+    let before = before.map_or_else(|| "absent".to_owned(), sha256);
+    format!("{}\0{before}\0{}", path.display(), sha256(after))
+}
+
+/// The file that is to be changed, as it is now.
+pub(crate) struct Target<'a> {
+    /// The path as a caller knows it.
+    pub(crate) shown: &'a str,
+    /// The real absolute place.
+    pub(crate) real: &'a Path,
+    /// The content; `None` when there is no file.
+    pub(crate) content: Option<&'a [u8]>,
+}
+
+/// What the caller said about the file it means.
+pub(crate) struct Claim<'a> {
+    /// The session. Empty in a preview, which cannot know what was read.
+    pub(crate) session: &'a str,
+    /// The hash the file must have.
+    pub(crate) expected_sha256: Option<&'a str>,
+    /// Whether everything but the hash is skipped.
+    pub(crate) force: bool,
+}
+
+/// Under which condition an edit may be made.
+pub(crate) enum EditCondition {
+    /// None.
+    Free,
+    /// The file changed since it was read: only if the text occurs exactly once.
+    OnlyIfUnique(Box<Seen>),
+}
+
+/// Refuses to overwrite content that the caller does not know.
+///
+/// # Errors
+/// `stale`, with a diff of what changed where the content that was read is still known.
+pub(crate) fn check_write(
+    filesystem: &Filesystem,
+    target: &Target<'_>,
+    claim: &Claim<'_>,
+) -> Result<(), ToolError> {
+    check_hash(target, claim)?;
+    let Some(content) = target.content.filter(|_| !is_waived(filesystem, claim)) else { return Ok(()) };
+    match filesystem.memory.seen(claim.session, target.real) {
+        Some(seen) if seen.sha256 != sha256(content) => Err(changed(target.shown, &seen, content)),
+        Some(seen) if !seen.is_whole() => {
+            let (lines, total) = seen.coverage();
+            let text = format!(
+                "{}: only {lines} of its {total} lines were read, so overwriting it could lose the rest; nothing was \
+                 changed. Read the rest first, use edit_file, or pass force: true",
+                target.shown
+            );
+            Err(ToolError::new(Code::Stale, text))
+        }
+        None if filesystem.stale == Stale::Strict => Err(unread(target.shown)),
+        _ => Ok(()),
+    }
+}
+
+/// Decides under which condition an edit may be made.
+///
+/// # Errors
+/// `stale`, as [`check_write`].
+pub(crate) fn check_edit(
+    filesystem: &Filesystem,
+    target: &Target<'_>,
+    claim: &Claim<'_>,
+) -> Result<EditCondition, ToolError> {
+    check_hash(target, claim)?;
+    let Some(content) = target.content.filter(|_| !is_waived(filesystem, claim)) else {
+        return Ok(EditCondition::Free);
+    };
+    let strict = filesystem.stale == Stale::Strict;
+    match filesystem.memory.seen(claim.session, target.real) {
+        Some(seen) if seen.sha256 != sha256(content) => {
+            if strict {
+                return Err(changed(target.shown, &seen, content));
+            }
+            Ok(EditCondition::OnlyIfUnique(Box::new(seen)))
+        }
+        None if strict => Err(unread(target.shown)),
+        _ => Ok(EditCondition::Free),
+    }
+}
+
+fn is_waived(filesystem: &Filesystem, claim: &Claim<'_>) -> bool {
+    claim.force || claim.session.is_empty() || filesystem.stale == Stale::Off
+}
+
+fn check_hash(target: &Target<'_>, claim: &Claim<'_>) -> Result<(), ToolError> {
+    let Some(expected) = claim.expected_sha256 else { return Ok(()) };
+    let found = target.content.map_or_else(|| "no file".to_owned(), sha256);
+    if found.eq_ignore_ascii_case(expected) {
+        return Ok(());
+    }
+    let text = format!(
+        "{}: expected_sha256 is {expected}, but the file has {found}; nothing was changed. Read it again and repeat the \
+         call with the new hash",
+        target.shown
+    );
+    Err(ToolError::new(Code::Stale, text).with_detail("sha256", found))
+}
+
+fn unread(shown: &str) -> ToolError {
+    let text = format!(
+        "{shown} has not been read in this session; nothing was changed. Read it first, or pass force: true"
+    );
+    ToolError::new(Code::Stale, text)
+}
+
+/// The error for a file that something else changed since it was read.
+pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
+    let mut text = format!(
+        "{shown} was changed by something else since it was read; nothing was changed here. Read it again and repeat, or \
+         pass force: true."
+    );
+    match &seen.content {
+        Some(before) => {
+            let diff = Diff::between(before, now);
+            let _ = write!(
+                text,
+                " What changed since:\n{}",
+                diff.unified(Some(shown), Some(shown), SHOWN_CHANGE)
+            );
+            for remark in diff.remarks() {
+                let _ = writeln!(text, "{remark}");
+            }
+        }
+        None => text.push_str(" The file is too large to show what changed."),
+    }
+    ToolError::new(Code::Stale, text).with_detail("sha256", sha256(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_lower_case_hex() {
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn a_fingerprint_tells_absent_from_empty() {
+        let path = Path::new("/f");
+        assert_ne!(fingerprint(path, None, b"x"), fingerprint(path, Some(b""), b"x"));
+    }
+}

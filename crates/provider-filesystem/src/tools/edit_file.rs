@@ -1,0 +1,216 @@
+//! `edit_file`: replaces a piece of text, and not one byte more.
+
+use std::time::Duration;
+
+use provider_core::jail::JailPath;
+use provider_core::prelude::*;
+
+use crate::Filesystem;
+use crate::change::{Locked, Plan, peek};
+use crate::engine::edit::{EditError, Replacement, Select, plan as plan_edit};
+use crate::engine::find::MatchKind;
+use crate::engine::text::Text;
+use crate::provider::Located;
+use crate::shown;
+use crate::staleness::{self, Claim, EditCondition, Target, check_edit};
+
+/// Replaces text in a file. old_str must be in the file exactly (line endings aside) and only once, unless
+/// replace_all, expected_count or near_line say otherwise; give a few lines around the place to make it unique.
+/// Everything else in the file stays byte for byte: line endings, encoding, mode. When old_str is not there, the
+/// error shows the nearest text and how it differs.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The file, absolute or relative to the working directory.
+    #[schemars(extend("x-aliases" = ["file_path", "filename", "file"]))]
+    path: String,
+    /// The text to replace, as it stands in the file, without line numbers.
+    #[schemars(extend("x-aliases" = ["old_string", "old_text", "search"]))]
+    old_str: String,
+    /// The text to put in its place, literally. Line endings follow those of the place.
+    #[schemars(extend("x-aliases" = ["new_string", "new_text", "replace"]))]
+    new_str: String,
+    /// Whether all occurrences are replaced.
+    replace_all: Option<bool>,
+    /// Replaces all occurrences, and refuses when there are not exactly this many.
+    #[schemars(range(min = 1))]
+    expected_count: Option<u64>,
+    /// Replaces the one occurrence nearest to this line, counted from 1.
+    #[schemars(range(min = 1))]
+    near_line: Option<u64>,
+    /// The SHA-256 that the file must have, in hex.
+    expected_sha256: Option<String>,
+    /// Whether to edit although the file changed since it was read.
+    force: Option<bool>,
+}
+
+/// Lines from the first to the last, both included.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Lines {
+    /// The first line of the new text, from 1.
+    start_line: u64,
+    /// The last line of the new text.
+    end_line: u64,
+}
+
+/// What was replaced.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The file, relative to the working directory if beneath it, else absolute.
+    path: String,
+    /// Where the new text stands now.
+    replacements: Vec<Lines>,
+    /// Whether the file is another than before.
+    changed: bool,
+    /// SHA-256 of the file now, in hex.
+    sha256: String,
+    /// The change as a unified diff.
+    diff: String,
+}
+
+pub(crate) struct EditFile;
+
+impl Resource for EditFile {
+    const NAME: &'static str = "edit_file";
+    const RISK: Risk = Risk::Moderate;
+    const IDEMPOTENT: bool = false;
+    const CONCURRENCY: Concurrency = Concurrency::Keyed(&["path"]);
+    const TIMEOUT: Duration = Duration::from_secs(120);
+    type Provider = Filesystem;
+    type Args = Args;
+    type Output = Output;
+    type Stream = Events;
+
+    async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
+        let path = filesystem.locate_to_change(&args.path, cx.working_directory())?;
+        path.note().into_iter().for_each(|note| cx.note(note));
+        let context = cx.clone();
+        cx.blocking(move || edit(&filesystem, &path, &args, &context)).await
+    }
+
+    fn render(output: &Output) -> Option<Node> {
+        Some(shown::stored(&output.path, &output.diff))
+    }
+}
+
+impl Preview for EditFile {
+    async fn preview(filesystem: Arc<Filesystem>, args: Args, cx: &PreviewCx) -> Result<Node, ToolError> {
+        let path = match filesystem.locate_in_preview(&args.path, cx)? {
+            Located::At(path) => path,
+            Located::Undecided => return Ok(undecided(&args)),
+        };
+        let session = cx.session_id().to_owned();
+        let (node, fingerprint) = cx
+            .blocking(move || {
+                let real = path.resolved()?.absolute();
+                let planned = planned(&filesystem, &path, &real, &args, &session, peek(&path)?)?;
+                let headline = format!("edit {}", real.display());
+                Ok((
+                    shown::change(&headline, &planned.plan.diff, &planned.plan.notes),
+                    planned.plan.fingerprint(&real),
+                ))
+            })
+            .await?;
+        cx.remember(fingerprint);
+        Ok(node)
+    }
+}
+
+/// The arguments themselves, where it is not known which file they mean.
+fn undecided(args: &Args) -> Node {
+    let code = |content: &str| Node::Code { language: String::new(), content: content.to_owned() };
+    Node::Group(vec![
+        Node::text(format!(
+            "edit {} — there are several allowed roots and no call has named a directory yet, so the file is not known",
+            args.path
+        )),
+        Node::text("replace"),
+        code(&args.old_str),
+        Node::text("with"),
+        code(&args.new_str),
+    ])
+}
+
+fn edit(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Events>) -> Result<Output, ToolError> {
+    let mut locked = Locked::lock(path)?;
+    let before = locked.before.take();
+    let planned = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
+    let sha256 = locked.apply(filesystem, path, &planned.plan, false, cx)?;
+    let path = path.to_string();
+    Ok(Output {
+        replacements: planned.replacements,
+        changed: planned.plan.changed(),
+        sha256,
+        diff: shown::unified(&planned.plan.diff, &path, false),
+        path,
+    })
+}
+
+struct Planned {
+    plan: Plan,
+    replacements: Vec<Lines>,
+}
+
+/// What the edit does to `before`; the same for a preview and a call.
+fn planned(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    real: &std::path::Path,
+    args: &Args,
+    session: &str,
+    before: Option<Vec<u8>>,
+) -> Result<Planned, ToolError> {
+    let Some(before) = before else {
+        // Opening it again tells what is missing, with the nearest names.
+        return Err(path
+            .open_read()
+            .err()
+            .map_or_else(|| ToolError::not_found(format!("{path} does not exist")), ToolError::from));
+    };
+    let shown = path.to_string();
+    let target = Target { shown: &shown, real, content: Some(&before) };
+    let claim = Claim {
+        session,
+        expected_sha256: args.expected_sha256.as_deref(),
+        force: args.force.unwrap_or(false),
+    };
+    let condition = check_edit(filesystem, &target, &claim)?;
+    let select =
+        Select::from_arguments(args.replace_all.unwrap_or(false), args.expected_count, args.near_line);
+    let select = select.map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+    let text = Text::parse(&before).map_err(|binary| {
+        ToolError::new(Code::Binary, format!("{shown}: {binary}; it cannot be edited as text"))
+    })?;
+    let replacement = Replacement { old_str: &args.old_str, new_str: &args.new_str, select };
+    let edit = plan_edit(&text, &replacement).map_err(|error| refused(&shown, &error))?;
+    let mut notes = Vec::new();
+    if let EditCondition::OnlyIfUnique(seen) = condition {
+        if edit.replacements.len() != 1 || select != Select::Unique {
+            return Err(staleness::changed(&shown, &seen, &before));
+        }
+        notes.push(format!(
+            "{shown} was changed by something else since it was read; old_str still occurs exactly once"
+        ));
+    }
+    if edit.matched == MatchKind::LineEndings {
+        notes.push("old_str matched but for its line endings; those of the file were kept".to_owned());
+    }
+    if !edit.changed {
+        notes.push("no change: the file already is what the edit makes of it".to_owned());
+    }
+    let lines = |range: &crate::engine::edit::LineRange| Lines {
+        start_line: range.start_line,
+        end_line: range.end_line,
+    };
+    let replacements = edit.replacements.iter().map(lines).collect();
+    Ok(Planned { plan: Plan::new(Some(before), edit.bytes, notes), replacements })
+}
+
+fn refused(shown: &str, error: &EditError) -> ToolError {
+    let message = format!("{shown}: {error}");
+    match error {
+        EditError::EmptyOldStr => ToolError::invalid_arguments(message),
+        EditError::NoMatch(_) => ToolError::new(Code::NoMatch, message),
+        EditError::Ambiguous(_) => ToolError::new(Code::Ambiguous, message),
+        EditError::CountMismatch { .. } => ToolError::new(Code::CountMismatch, message),
+    }
+}
