@@ -108,7 +108,7 @@ impl Launch {
         self
     }
 
-    /// Receives each line of the plugin's standard error, without its end. A line of more than 64 KiB comes
+    /// Receives each line of the plugin's standard error, or sent in its place, without its end. A line of more than 64 KiB comes
     /// in pieces. It runs on the runtime's thread and must not block.
     #[must_use]
     pub fn on_stderr(mut self, sink: impl FnMut(&str) + Send + 'static) -> Self {

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::Exit;
 use super::process::Process;
-use super::streams::Tail;
+use super::streams::{Source, Words};
 use crate::wire::conn_info::Knock;
 use crate::wire::grpc_broker_client::GrpcBrokerClient;
 use crate::wire::grpc_controller_client::GrpcControllerClient;
@@ -43,7 +43,7 @@ pub struct Running {
     _sockets: Sockets,
     tasks: JoinSet<()>,
     stderr: JoinSet<()>,
-    tail: Tail,
+    words: Words,
     handshake: Handshake,
     channel: Channel,
     broker: Option<BrokerStream>,
@@ -51,8 +51,8 @@ pub struct Running {
 }
 
 /// What the start hands over: process, sockets, tasks to end with it, the reader of its standard error, and
-/// what that has read.
-pub(super) type Parts = (Process, Sockets, JoinSet<()>, JoinSet<()>, Tail);
+/// what it says.
+pub(super) type Parts = (Process, Sockets, JoinSet<()>, JoinSet<()>, Words);
 
 /// The host's end of the stream that announces services.
 #[derive(Debug)]
@@ -109,13 +109,13 @@ impl Drop for Sockets {
 
 impl Running {
     pub(super) fn new(
-        (process, sockets, mut tasks, stderr, tail): Parts,
+        (process, sockets, mut tasks, stderr, words): Parts,
         handshake: Handshake,
         channel: Channel,
         announcement: Option<ConnInfo>,
         stop_timeout: Duration,
     ) -> Self {
-        tasks.spawn(hold_stdio(channel.clone()));
+        tasks.spawn(hold_stdio(channel.clone(), words.source()));
         let (messages, outgoing) = mpsc::unbounded_channel();
         let broker = BrokerStream { messages, announcement };
         broker.announce();
@@ -128,7 +128,7 @@ impl Running {
             _sockets: sockets,
             tasks,
             stderr,
-            tail,
+            words,
             handshake,
             channel,
             broker: Some(broker),
@@ -169,9 +169,9 @@ impl Running {
         self.process.exit()
     }
 
-    /// The last 16 KiB at most of what the plugin wrote to its standard error.
+    /// The last 16 KiB at most of what the plugin wrote to its standard error, or sent in its place.
     pub fn stderr_tail(&self) -> String {
-        self.tail.text()
+        self.words.tail()
     }
 
     /// Ends the plugin in order: closes the broker stream, calls Shutdown, closes the connection, waits, and
@@ -226,11 +226,14 @@ impl Answering {
     }
 }
 
-/// Keeps the stdio stream open. Not every plugin has one, and what it says is of no interest.
-async fn hold_stdio(channel: Channel) {
+/// Keeps the stdio stream open, which not every plugin has. Plugins built on the Go library send through it
+/// what they print once they serve.
+async fn hold_stdio(channel: Channel, mut source: Source) {
     if let Ok(response) = GrpcStdioClient::new(channel).stream_stdio(()).await {
         let mut output = response.into_inner();
-        while let Ok(Some(_)) = output.message().await {}
+        while let Ok(Some(piece)) = output.message().await {
+            source.push(&piece.data);
+        }
     }
 }
 

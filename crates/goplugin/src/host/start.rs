@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Server};
 
 use super::process::Process;
 use super::running::{Running, Sockets};
-use super::streams::{self, Tail};
+use super::streams::{self, Words};
 use super::{CALLBACK_SERVICE, Exit, Launch};
 use crate::socket::{self, Incoming, Listener};
 use crate::wire::ConnInfo;
@@ -149,9 +149,8 @@ impl Launch {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new(child);
         let mut stdout = piped(stdout).map_err(spawn_error)?;
-        let tail = Tail::default();
-        let draining =
-            streams::drain_stderr(piped(stderr).map_err(spawn_error)?, tail.clone(), self.stderr.take());
+        let words = Words::new(self.stderr.take());
+        let draining = streams::drain_stderr(piped(stderr).map_err(spawn_error)?, words.source());
         let mut stderr = JoinSet::new();
         stderr.spawn(draining);
 
@@ -163,10 +162,10 @@ impl Launch {
         match ready.await.unwrap_or(Err(Failure::TimedOut)) {
             Ok((handshake, channel)) => {
                 tasks.spawn(streams::drain_stdout(stdout));
-                let parts = (process, sockets, tasks, stderr, tail);
+                let parts = (process, sockets, tasks, stderr, words);
                 Ok(Running::new(parts, handshake, channel, announcement, self.stop_timeout))
             }
-            Err(failure) => Err(self.explain(failure, process, stderr, &tail).await),
+            Err(failure) => Err(self.explain(failure, process, stderr, &words).await),
         }
     }
 
@@ -176,7 +175,7 @@ impl Launch {
         failure: Failure,
         process: Process,
         mut stderr: JoinSet<()>,
-        tail: &Tail,
+        words: &Words,
     ) -> LaunchError {
         // An output that ended, or a refused connection, is usually the first sign of an exit.
         let exit = match failure {
@@ -188,7 +187,7 @@ impl Launch {
         process.kill();
         process.exited().await;
         let _ = tokio::time::timeout(LONGEST_REST, stderr.join_next()).await;
-        let last_words = LastWords(tail.text());
+        let last_words = LastWords(words.tail());
         let program = self.program;
         match failure {
             Failure::Ended | Failure::Connect(..) if let Some(exit) = exit => {

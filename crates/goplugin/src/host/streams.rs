@@ -1,14 +1,15 @@
 //! Reading what a plugin writes, without ever making it wait.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// How much of the standard error is remembered, in bytes.
+/// How much is remembered, in bytes.
 const TAIL: usize = 16 << 10;
 
 /// Longer lines are handed on in pieces of this many bytes.
@@ -17,37 +18,68 @@ const LONGEST_PIECE: usize = 64 << 10;
 /// A handshake is a few hundred bytes, even with a certificate.
 const LONGEST_HANDSHAKE: usize = 64 << 10;
 
-/// Receives the standard error line by line.
+/// Receives line by line.
 pub(super) type Sink = Box<dyn FnMut(&str) + Send>;
 
-/// The last bytes a plugin wrote to its standard error.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+/// What a plugin says to people: handed on line by line, and its end remembered.
+#[derive(Clone)]
+pub(super) struct Words {
+    tail: Arc<Mutex<Tail>>,
+    sink: Option<Arc<Mutex<Sink>>>,
+}
 
-impl Tail {
-    fn push(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &bytes[bytes.len().saturating_sub(TAIL)..];
-        let excess = (tail.len() + kept.len()).saturating_sub(TAIL);
-        tail.drain(..excess);
-        tail.extend(kept);
-    }
-
-    /// As text, with whatever is not UTF-8 replaced.
-    pub(super) fn text(&self) -> String {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(tail.make_contiguous()).into_owned()
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Words").finish_non_exhaustive()
     }
 }
 
-/// Cuts a stream of bytes into lines, and lines that are too long into pieces.
-struct Lines {
-    sink: Sink,
+impl Words {
+    pub(super) fn new(sink: Option<Sink>) -> Self {
+        Self { tail: Arc::default(), sink: sink.map(|sink| Arc::new(Mutex::new(sink))) }
+    }
+
+    /// The end of it, with whatever is not UTF-8 replaced.
+    pub(super) fn tail(&self) -> String {
+        String::from_utf8_lossy(lock(&self.tail).0.make_contiguous()).into_owned()
+    }
+
+    /// One of the ways by which words come in; lines of different sources are not mixed up.
+    pub(super) fn source(&self) -> Source {
+        Source { words: self.clone(), pending: Vec::new() }
+    }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The last bytes of a stream.
+#[derive(Debug, Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        let kept = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let excess = (self.0.len() + kept.len()).saturating_sub(TAIL);
+        self.0.drain(..excess);
+        self.0.extend(kept);
+    }
+}
+
+/// Cuts a stream of bytes into lines, and lines that are too long into pieces. What is left when it is dropped
+/// is a line too.
+pub(super) struct Source {
+    words: Words,
     pending: Vec<u8>,
 }
 
-impl Lines {
-    fn push(&mut self, bytes: &[u8]) {
+impl Source {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        lock(&self.words.tail).push(bytes);
+        if self.words.sink.is_none() {
+            return;
+        }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.pending.len() >= LONGEST_PIECE {
@@ -59,8 +91,18 @@ impl Lines {
     fn flush(&mut self) {
         let line = self.pending.strip_suffix(b"\n").unwrap_or(&self.pending);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        (self.sink)(&String::from_utf8_lossy(line));
+        if let Some(sink) = &self.words.sink {
+            lock(sink)(&String::from_utf8_lossy(line));
+        }
         self.pending.clear();
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if !self.pending.is_empty() {
+            self.flush();
+        }
     }
 }
 
@@ -70,17 +112,10 @@ pub(super) fn pipe(end: impl Into<OwnedFd>) -> io::Result<Receiver> {
 }
 
 /// Reads the standard error to its end.
-pub(super) async fn drain_stderr(mut pipe: Receiver, tail: Tail, sink: Option<Sink>) {
-    let mut lines = sink.map(|sink| Lines { sink, pending: Vec::new() });
+pub(super) async fn drain_stderr(mut pipe: Receiver, mut source: Source) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        tail.push(&buffer[..count]);
-        if let Some(lines) = &mut lines {
-            lines.push(&buffer[..count]);
-        }
-    }
-    if let Some(lines) = lines.as_mut().filter(|lines| !lines.pending.is_empty()) {
-        lines.flush();
+        source.push(&buffer[..count]);
     }
 }
 
@@ -117,19 +152,18 @@ mod tests {
     fn check_lines(pushes: &[&[u8]], expected: &[&str]) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let mut lines = Lines {
-            sink: Box::new(move |line| sink.lock().unwrap().push(line.to_owned())),
-            pending: Vec::new(),
-        };
+        let words = Words::new(Some(Box::new(move |line| sink.lock().unwrap().push(line.to_owned()))));
+        let mut source = words.source();
         for push in pushes {
-            lines.push(push);
+            source.push(push);
         }
+        drop(source);
         assert_eq!(*seen.lock().unwrap(), expected);
     }
 
     #[test]
     fn lines_are_put_together_across_reads() {
-        check_lines(&[b"one\ntw", b"o\r\n", b"\nrest"], &["one", "two", ""]);
+        check_lines(&[b"one\ntw", b"o\r\n", b"\nrest"], &["one", "two", "", "rest"]);
     }
 
     #[test]
@@ -141,9 +175,9 @@ mod tests {
 
     #[test]
     fn the_tail_keeps_the_last_bytes_only() {
-        let tail = Tail::default();
-        tail.push(&vec![b'a'; 3 * TAIL]);
-        tail.push(b"end");
-        assert_eq!(tail.text(), "a".repeat(TAIL - 3) + "end");
+        let words = Words::new(None);
+        words.source().push(&vec![b'a'; 3 * TAIL]);
+        words.source().push(b"end");
+        assert_eq!(words.tail(), "a".repeat(TAIL - 3) + "end");
     }
 }

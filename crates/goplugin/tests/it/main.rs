@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod broker;
+mod conversation;
 mod generated;
 mod host;
 mod plugin;

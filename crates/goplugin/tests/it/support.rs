@@ -48,6 +48,10 @@ impl Bare {
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let stderr = dir.path().join("stderr");
+        // A plugin that is killed leaves its socket behind.
+        if command.get_envs().all(|(name, _)| name != "TMPDIR") {
+            command.env("TMPDIR", dir.path());
+        }
         let output = File::create(&stderr).unwrap();
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(output).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
