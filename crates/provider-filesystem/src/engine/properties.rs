@@ -48,18 +48,20 @@ fn new_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{0,5}", "([a-z$&]{0,5}(\n|\r\n)){0,4}[a-z]{0,2}"]
 }
 
-/// Checks that `edit` is `file` with nothing changed outside of one occurrence of the old text.
+/// Whether `edit` is `file` with nothing but one occurrence of the old text replaced. An occurrence is whatever equals
+/// the old text byte for byte or but for `\r\n`.
 fn is_splice(file: &[u8], old_str: &str, edit: &Edit) -> bool {
-    let plain = |text: &str| text.replace("\r\n", "\n");
-    let shorter = file.len().min(edit.bytes.len());
-    let prefix = file.iter().zip(&edit.bytes).take_while(|(one, two)| one == two).count();
-    let suffix = file.iter().rev().zip(edit.bytes.iter().rev()).take_while(|(one, two)| one == two).count();
-    let suffix = suffix.min(shorter - prefix);
-    let changed = String::from_utf8_lossy(&file[prefix..file.len() - suffix]).into_owned();
-    // Whatever changed lies within the span; one byte of a line ending may be all of it that did.
-    edit.bytes == file
-        || plain(old_str).contains(&plain(&changed))
-        || plain(&changed).trim_matches('\r').is_empty()
+    let plain = |text: &[u8]| String::from_utf8_lossy(text).replace("\r\n", "\n");
+    let wanted = plain(old_str.as_bytes());
+    let ends = |start: usize| start + 1..=(start + 2 * old_str.len()).min(file.len());
+    let spans = (0..file.len()).flat_map(|start| ends(start).map(move |end| (start, end)));
+    let is_occurrence =
+        |start, end| &file[start..end] == old_str.as_bytes() || plain(&file[start..end]) == wanted;
+    spans.filter(|&(start, end)| is_occurrence(start, end)).any(|(start, end)| {
+        let (before, after) = (&file[..start], &file[end..]);
+        let has_room = edit.bytes.len() >= before.len() + after.len();
+        has_room && edit.bytes.starts_with(before) && edit.bytes.ends_with(after)
+    })
 }
 
 proptest! {
@@ -178,6 +180,19 @@ proptest! {
         let changed = [&old[..at], new.as_bytes(), &old[at + cut..]].concat();
         let diff = Diff::between(&old, &changed);
         prop_assert_eq!(apply(&old, &diff), changed);
+    }
+}
+
+proptest! {
+    // Each case runs a process.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn unified_diffs_of_any_files_apply_with_patch(old in file(), new in file()) {
+        let folder = tempfile::tempdir().unwrap();
+        let unified = Diff::between(&old, &new).unified(Some("file"), Some("file"), usize::MAX);
+        if old != new && !new.is_empty() && let Some(patched) = patched(&old, &unified, folder.path()) {
+            prop_assert_eq!(patched, new);
+        }
     }
 }
 
