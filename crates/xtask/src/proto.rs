@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use prost_types::FileDescriptorSet;
+use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse};
 
 use crate::workspace_root;
 
@@ -20,16 +22,50 @@ const RUST_DIRECTORY: &str = "crates/harness-proto/src/generated";
 /// Name of the encoded descriptor set beside the generated Rust.
 const DESCRIPTOR_FILE: &str = "descriptor.bin";
 
+/// The Go module that talks to the catalog over the real plugin library, relative to the workspace root.
+const GO_MODULE_DIRECTORY: &str = "tests/interop";
+
+/// Import path of that module's generated packages, which live in its `gen` directory.
+const GO_GENERATED_MODULE: &str = "github.com/pluggable-harness/catalog/tests/interop/gen";
+
+/// The packages the Go programs need; the others would only be dead weight.
+const GO_PACKAGES: [&str; 15] = [
+    "pluggableharness.common.v1",
+    "pluggableharness.config.v1",
+    "pluggableharness.content.v1",
+    "pluggableharness.kernel.v1",
+    "pluggableharness.log.v1",
+    "pluggableharness.metadata.v1",
+    "pluggableharness.metric.v1",
+    "pluggableharness.model.v1",
+    "pluggableharness.plan.v1",
+    "pluggableharness.render.v1",
+    "pluggableharness.schema.v1",
+    "pluggableharness.session.v1",
+    "pluggableharness.tool.v1",
+    "pluggableharness.trace.v1",
+    "toolcatalog.control.v1",
+];
+
 /// Arguments of `cargo xtask proto`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Write nothing; fail when the checked-in code is not what would be written.
     #[arg(long)]
     check: bool,
+    /// Leave out the Go stubs of the interop tests, for machines without Go.
+    #[arg(long)]
+    without_go: bool,
 }
 
-/// Generated files by their path relative to the workspace root.
-pub type Generated = BTreeMap<PathBuf, Vec<u8>>;
+/// Generated files that fill one directory: whatever else lies there is left over.
+#[derive(Debug)]
+pub struct Generated {
+    /// The directory, relative to the workspace root.
+    pub directory: PathBuf,
+    /// Contents by path relative to the workspace root.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+}
 
 /// Runs the chore.
 ///
@@ -38,51 +74,76 @@ pub type Generated = BTreeMap<PathBuf, Vec<u8>>;
 /// When the contract does not compile, a file cannot be read or written, or `--check` finds a difference.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let root = workspace_root();
-    let expected = generate(&root)?;
-    let stale = differences(&root, &expected)?;
-    if arguments.check {
-        return report(&stale);
-    }
-    for path in &stale {
-        let target = root.join(path);
-        match expected.get(path) {
-            Some(bytes) => write(&target, bytes)?,
-            None => fs::remove_file(&target).with_context(|| format!("removing {}", target.display()))?,
-        }
-    }
-    Ok(())
-}
-
-/// Generates everything in memory.
-///
-/// # Errors
-///
-/// When the contract does not compile or the temporary directory cannot be used.
-pub fn generate(root: &Path) -> Result<Generated> {
     let contract = compile(&root.join("proto"))?;
-    rust(&contract)
-}
-
-/// Files that are missing, different or no longer generated, in order.
-///
-/// # Errors
-///
-/// When a checked-in file or directory cannot be read.
-pub fn differences(root: &Path, expected: &Generated) -> Result<Vec<PathBuf>> {
+    let mut parts = vec![rust(&contract)?];
+    if !arguments.without_go {
+        parts.push(go(&root, &contract)?);
+    }
     let mut stale = Vec::new();
-    for (path, bytes) in expected {
-        let found = match fs::read(root.join(path)) {
-            Ok(found) => Some(found),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
-        };
-        if found.as_deref() != Some(bytes) {
-            stale.push(path.clone());
+    for part in &parts {
+        stale.extend(part.differences(&root)?);
+        if !arguments.check {
+            part.write(&root)?;
         }
     }
-    stale.extend(checked_in(root)?.into_iter().filter(|path| !expected.contains_key(path)));
-    stale.sort();
-    Ok(stale)
+    if arguments.check { report(&stale) } else { Ok(()) }
+}
+
+impl Generated {
+    /// Files that are missing, different or left over, in order.
+    ///
+    /// # Errors
+    ///
+    /// When a file or directory cannot be read.
+    pub fn differences(&self, root: &Path) -> Result<Vec<PathBuf>> {
+        let mut stale = self.left_over(root)?;
+        for (path, bytes) in &self.files {
+            let found = match fs::read(root.join(path)) {
+                Ok(found) => Some(found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+            };
+            if found.as_deref() != Some(bytes) {
+                stale.push(path.clone());
+            }
+        }
+        stale.sort();
+        Ok(stale)
+    }
+
+    /// Makes the directory hold these files and no others.
+    ///
+    /// # Errors
+    ///
+    /// When a file or directory cannot be read or written.
+    pub fn write(&self, root: &Path) -> Result<()> {
+        for path in self.differences(root)? {
+            let target = root.join(&path);
+            match self.files.get(&path) {
+                Some(bytes) => write(&target, bytes)?,
+                None => {
+                    fs::remove_file(&target).with_context(|| format!("removing {}", target.display()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn left_over(&self, root: &Path) -> Result<Vec<PathBuf>> {
+        let directory = root.join(&self.directory);
+        let mut found = Vec::new();
+        if directory.exists() {
+            collect(&directory, "", &mut found)?;
+        }
+        let mut left_over = Vec::new();
+        for path in found {
+            let path = path.strip_prefix(root)?;
+            if !self.files.contains_key(path) {
+                left_over.push(path.to_path_buf());
+            }
+        }
+        Ok(left_over)
+    }
 }
 
 /// The contract as one descriptor set, with comments and with the imported well-known types.
@@ -98,7 +159,12 @@ pub fn compile(proto: &Path) -> Result<FileDescriptorSet> {
     Ok(compiler.file_descriptor_set())
 }
 
-fn rust(contract: &FileDescriptorSet) -> Result<Generated> {
+/// The Rust types of the whole contract and its descriptor set.
+///
+/// # Errors
+///
+/// When generating fails or the scratch directory cannot be used.
+pub fn rust(contract: &FileDescriptorSet) -> Result<Generated> {
     let scratch = tempfile::tempdir().context("making a scratch directory")?;
     tonic_prost_build::configure()
         .build_client(true)
@@ -111,17 +177,77 @@ fn rust(contract: &FileDescriptorSet) -> Result<Generated> {
         .compile_fds(contract.clone())?;
     let mut names = Vec::new();
     collect(scratch.path(), "rs", &mut names)?;
-    let mut generated = Generated::new();
+    let directory = PathBuf::from(RUST_DIRECTORY);
+    let mut files = BTreeMap::new();
     for name in names {
         let bytes = fs::read(&name)?;
         let own_package = !name.ends_with("google.protobuf.rs");
         if let Some(file_name) = name.file_name().filter(|_| own_package) {
-            generated.insert(Path::new(RUST_DIRECTORY).join(file_name), bytes);
+            files.insert(directory.join(file_name), bytes);
         }
     }
-    generated
-        .insert(Path::new(RUST_DIRECTORY).join(DESCRIPTOR_FILE), without_comments(contract).encode_to_vec());
-    Ok(generated)
+    files.insert(directory.join(DESCRIPTOR_FILE), without_comments(contract).encode_to_vec());
+    Ok(Generated { directory, files })
+}
+
+/// The Go types and stubs that the interop tests need, made by the generators their module pins.
+///
+/// # Errors
+///
+/// When Go is missing or a generator fails.
+pub fn go(root: &Path, contract: &FileDescriptorSet) -> Result<Generated> {
+    let module = root.join(GO_MODULE_DIRECTORY);
+    let directory = Path::new(GO_MODULE_DIRECTORY).join("gen");
+    let request = go_request(contract).encode_to_vec();
+    let mut files = BTreeMap::new();
+    for generator in ["protoc-gen-go", "protoc-gen-go-grpc"] {
+        let response = CodeGeneratorResponse::decode(run_go_tool(&module, generator, &request)?.as_slice())?;
+        if let Some(error) = response.error {
+            bail!("{generator}: {error}");
+        }
+        for file in response.file {
+            files.insert(directory.join(file.name()), file.content().as_bytes().to_vec());
+        }
+    }
+    Ok(Generated { directory, files })
+}
+
+fn go_request(contract: &FileDescriptorSet) -> CodeGeneratorRequest {
+    let proto_file = without_comments(contract).file;
+    let wanted = proto_file.iter().filter(|file| GO_PACKAGES.contains(&file.package()));
+    let file_to_generate = wanted.map(|file| file.name().to_owned()).collect();
+    let mut parameter = format!("module={GO_GENERATED_MODULE}");
+    for file in &proto_file {
+        if let Some(go_package) = go_package(file.package()) {
+            parameter.push_str(&format!(",M{}={go_package}", file.name()));
+        }
+    }
+    CodeGeneratorRequest { file_to_generate, parameter: Some(parameter), proto_file, compiler_version: None }
+}
+
+/// `pluggableharness.tool.v1` becomes the directory and package `toolv1`.
+fn go_package(package: &str) -> Option<String> {
+    let name = package.strip_prefix("pluggableharness.").or(package.strip_prefix("toolcatalog."))?;
+    Some(format!("{GO_GENERATED_MODULE}/{}", name.replace('.', "")))
+}
+
+fn run_go_tool(module: &Path, tool: &str, input: &[u8]) -> Result<Vec<u8>> {
+    let mut child = Command::new("go")
+        .args(["tool", tool])
+        .current_dir(module)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting `go`, which the stubs of the interop tests need (--without-go leaves them out)")?;
+    // A generator reads all of its input before it writes, so neither side can block the other.
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input).with_context(|| format!("writing to {tool}"))?;
+    }
+    let output = child.wait_with_output().with_context(|| format!("waiting for {tool}"))?;
+    if !output.status.success() {
+        bail!("`go tool {tool}` ended with {}", output.status);
+    }
+    Ok(output.stdout)
 }
 
 /// What reflection needs: comments and positions would only make every provider bigger.
@@ -131,16 +257,6 @@ fn without_comments(contract: &FileDescriptorSet) -> FileDescriptorSet {
         file.source_code_info = None;
     }
     contract
-}
-
-fn checked_in(root: &Path) -> Result<Vec<PathBuf>> {
-    let directory = root.join(RUST_DIRECTORY);
-    if !directory.exists() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    collect(&directory, "", &mut files)?;
-    files.iter().map(|file| Ok(file.strip_prefix(root)?.to_path_buf())).collect()
 }
 
 /// Collects the files below `directory` that have the extension, in order; an empty extension takes every file.

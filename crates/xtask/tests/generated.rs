@@ -3,39 +3,46 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use prost_types::FileDescriptorSet;
 use prost_types::source_code_info::Location;
 use xtask::{proto, workspace_root};
 
+fn contract() -> FileDescriptorSet {
+    proto::compile(&workspace_root().join("proto")).unwrap()
+}
+
 #[test]
-fn checked_in_code_is_current() {
-    let root = workspace_root();
-    let expected = proto::generate(&root).unwrap();
-    let stale = proto::differences(&root, &expected).unwrap();
+fn checked_in_rust_is_current() {
+    let stale = proto::rust(&contract()).unwrap().differences(&workspace_root()).unwrap();
     assert!(stale.is_empty(), "run `cargo xtask proto`: {stale:?}");
 }
 
 #[test]
-fn changed_missing_and_left_over_files_are_noticed() {
+fn checked_in_go_is_current() {
     let root = workspace_root();
-    let expected = proto::generate(&root).unwrap();
-    let copy = tempfile::tempdir().unwrap();
-    for (path, bytes) in &expected {
-        let target = copy.path().join(path);
-        fs::create_dir_all(target.parent().unwrap()).unwrap();
-        fs::write(target, bytes).unwrap();
-    }
-    assert_eq!(proto::differences(copy.path(), &expected).unwrap(), Vec::<PathBuf>::new());
+    let stale = proto::go(&root, &contract()).unwrap().differences(&root).unwrap();
+    assert!(stale.is_empty(), "run `cargo xtask proto`: {stale:?}");
+}
 
-    let directory = Path::new("crates/harness-proto/src/generated");
-    let changed = directory.join("pluggableharness.common.v1.rs");
-    let missing = directory.join("pluggableharness.tool.v1.rs");
-    let left_over = directory.join("pluggableharness.zebra.v1.rs");
+#[test]
+fn changed_missing_and_left_over_files_are_noticed_and_repaired() {
+    let generated = proto::rust(&contract()).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    generated.write(copy.path()).unwrap();
+    assert_eq!(generated.differences(copy.path()).unwrap(), Vec::<PathBuf>::new());
+
+    let changed = generated.directory.join("pluggableharness.common.v1.rs");
+    let missing = generated.directory.join("pluggableharness.tool.v1.rs");
+    let left_over = generated.directory.join("pluggableharness.zebra.v1.rs");
     fs::write(copy.path().join(&changed), "// edited by hand\n").unwrap();
     fs::remove_file(copy.path().join(&missing)).unwrap();
     fs::write(copy.path().join(&left_over), "").unwrap();
-    assert_eq!(proto::differences(copy.path(), &expected).unwrap(), [changed, missing, left_over]);
+    assert_eq!(generated.differences(copy.path()).unwrap(), [changed, missing, left_over]);
+
+    generated.write(copy.path()).unwrap();
+    assert_eq!(generated.differences(copy.path()).unwrap(), Vec::<PathBuf>::new());
 }
 
 /// Paths of descriptors end with these numbers: fields of a file, a message, an enum and a service.
@@ -59,7 +66,7 @@ fn names_nested(path: &[i32]) -> bool {
 
 #[test]
 fn every_part_of_the_contract_has_a_comment() {
-    let contract = proto::compile(&workspace_root().join("proto")).unwrap();
+    let contract = contract();
     let mut named = 0;
     for file in contract.file.iter().filter(|file| file.package() != "google.protobuf") {
         let info = file.source_code_info.as_ref().expect("positions are kept");
