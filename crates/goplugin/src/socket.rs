@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Channel, Endpoint, Server};
 
 use crate::Address;
 
@@ -54,6 +54,14 @@ where
     });
     // The name is never looked up; it only fills the `:authority` header.
     Endpoint::from_static("http://localhost").connect_with_connector(connector).await
+}
+
+/// The peer may cancel any number of calls at once; the server's own limit takes that for an attack.
+const MOST_PENDING_RESETS: usize = 4096;
+
+/// What both sides' servers are built from.
+pub(crate) fn server() -> Server {
+    Server::builder().http2_max_pending_accept_reset_streams(Some(MOST_PENDING_RESETS))
 }
 
 /// A listening socket of either kind.

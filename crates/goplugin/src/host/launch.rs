@@ -41,7 +41,7 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
-    /// A program (a path, or a name looked up in the host's `PATH`) that keeps `contract`.
+    /// A program (a path, or a name looked up in the `PATH` the plugin gets) that keeps `contract`.
     pub fn new(program: impl Into<PathBuf>, contract: Contract) -> Self {
         Self {
             program: program.into(),

@@ -12,7 +12,7 @@ use tokio::net::UnixListener;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
-use tonic::transport::{Channel, Server};
+use tonic::transport::Channel;
 
 use super::process::Process;
 use super::running::{Running, Sockets};
@@ -225,7 +225,7 @@ fn serve_callback(routes: Routes, dir: &Path, tasks: &mut JoinSet<()>) -> io::Re
     let path = dir.join("callback");
     let listener = UnixListener::bind(&path)?;
     let incoming = Incoming::new(Listener::Unix(listener), || ());
-    let serving = Server::builder().add_routes(routes.prepare()).serve_with_incoming(incoming);
+    let serving = socket::server().add_routes(routes.prepare()).serve_with_incoming(incoming);
     tasks.spawn(async move {
         // It ends with the set of tasks; before that, accepting connections cannot fail for good.
         let _ = serving.await;

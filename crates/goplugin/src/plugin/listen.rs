@@ -57,9 +57,9 @@ impl Bound {
                 .and_then(|id| std::os::unix::fs::chown(path, None, Some(id)))
                 .and_then(|()| std::fs::set_permissions(path, Permissions::from_mode(0o660))),
         };
-        given.map_err(|source| StartError::Group {
+        given.map_err(|source| StartError::Restrict {
             path: path.clone(),
-            group: group.unwrap_or("(own)").to_owned(),
+            whom: group.map_or_else(|| "its user".to_owned(), |group| format!("group {group}")),
             source,
         })
     }

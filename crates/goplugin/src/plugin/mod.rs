@@ -100,13 +100,13 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
-    /// The socket could not be given to the group the host names.
-    #[error("cannot give the socket {path} to group {group}: {source}", path = path.display())]
-    Group {
+    /// The socket could not be reserved for those who may connect.
+    #[error("cannot restrict the socket {path} to {whom}: {source}", path = path.display())]
+    Restrict {
         /// The socket.
         path: PathBuf,
-        /// The group's name or number.
-        group: String,
+        /// The group that the host names, or this user.
+        whom: String,
         /// What the system says.
         source: io::Error,
     },

@@ -6,22 +6,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
-use tonic::transport::Server;
 
 use super::lost::Links;
 use super::services::{self, Stopped};
 use super::{Listening, StopReason};
 use crate::os;
-use crate::socket::{Incoming, Listener};
+use crate::socket::{self, Incoming, Listener};
 
 /// How long the plugin may take to end what it does. A host kills two seconds after Shutdown.
 const LONGEST_STOP: Duration = Duration::from_millis(1500);
 
 /// How long open calls, the answer to Shutdown among them, may take to be written after that.
 const LONGEST_DRAIN: Duration = Duration::from_millis(250);
-
-/// A host may cancel any number of calls at once; the server's own limit takes that for an attack.
-const MOST_PENDING_RESETS: usize = 4096;
 
 /// Why a plugin could not serve.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +40,9 @@ impl Listening {
     /// 1.5 seconds: it should end the calls that still run and everything they started. Only then is
     /// Shutdown answered. The socket's file is gone when this returns, within two seconds of the call.
     ///
-    /// The process should exit with code 0 then.
+    /// The process should exit with code 0 then, and not wait for anything that still runs: a blocking task can
+    /// hold up a runtime's end, unless [`shutdown_background`](tokio::runtime::Runtime::shutdown_background) or
+    /// [`exit`](std::process::exit) cuts it off.
     pub async fn serve<F, Fut>(self, services: Routes, on_stop: F) -> Result<StopReason, ServeError>
     where
         F: FnOnce(StopReason) -> Fut,
@@ -60,27 +58,30 @@ impl Listening {
         output.write(&handshake).map_err(ServeError::Handshake)?;
 
         let stopping = stopper.stopping();
-        let reason = tokio::select! {
-            reason = stopping.wait() => reason,
-            () = signals.terminated() => StopReason::Terminated,
-            () = parent_ended => StopReason::HostLost,
-            () = links.lost() => StopReason::HostLost,
-            ended = &mut serving.0 => return Err(ServeError::Server(failure(ended))),
+        let outcome = tokio::select! {
+            reason = stopping.wait() => Ok(reason),
+            () = signals.terminated() => Ok(StopReason::Terminated),
+            () = parent_ended => Ok(StopReason::HostLost),
+            () = links.lost() => Ok(StopReason::HostLost),
+            ended = &mut serving.0 => Err(ServeError::Server(failure(ended))),
         };
+        // Without a server there is no way to the host either.
+        let reason = outcome.as_ref().copied().unwrap_or(StopReason::HostLost);
         stopper.stop(reason);
         // Whatever does not end in time ends with the process.
         let _ = tokio::time::timeout(LONGEST_STOP, on_stop(reason)).await;
         stopped.send_replace(true);
-        let _ = tokio::time::timeout(LONGEST_DRAIN, &mut serving.0).await;
+        if outcome.is_ok() {
+            let _ = tokio::time::timeout(LONGEST_DRAIN, &mut serving.0).await;
+        }
         drop(bound.file);
-        Ok(reason)
+        outcome
     }
 }
 
 fn spawn(routes: Routes, listener: Listener, links: Links, mut stopped: Stopped) -> Serving {
     let incoming = Incoming::new(listener, move || links.connection());
-    let server = Server::builder()
-        .http2_max_pending_accept_reset_streams(Some(MOST_PENDING_RESETS))
+    let server = socket::server()
         .add_routes(routes.prepare())
         .serve_with_incoming_shutdown(incoming, async move { services::wait(&mut stopped).await });
     tokio::spawn(server)
