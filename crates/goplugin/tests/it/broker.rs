@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use goplugin::Address;
+use goplugin::plugin::Broker;
 use goplugin::wire::ConnInfo;
 use goplugin::wire::grpc_broker_client::GrpcBrokerClient;
 use tokio::net::UnixListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::{UnboundedReceiverStream, UnixListenerStream};
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
-use crate::support::{Bare, callback, connect, launch, until};
+use crate::support::{Bare, PATIENCE, callback, connect, health, launch, until};
 
 #[tokio::test]
 async fn the_plugin_calls_back() {
@@ -48,12 +50,16 @@ async fn without_a_callback_the_dial_says_so() {
     running.stop().await;
 }
 
-/// A callback server on a socket of its own, to be stopped and started at will.
-async fn serve(path: &Path, status: ServingStatus) -> JoinHandle<()> {
+/// A callback server on a socket of its own. It stops, and closes its connections, when told or when the
+/// sender is dropped.
+async fn serve(path: &Path, status: ServingStatus) -> (oneshot::Sender<()>, JoinHandle<()>) {
     let _ = std::fs::remove_file(path);
     let incoming = UnixListenerStream::new(UnixListener::bind(path).unwrap());
-    let server = Server::builder().add_routes(callback(status).await);
-    tokio::spawn(async move { server.serve_with_incoming(incoming).await.unwrap() })
+    let (sender, receiver) = oneshot::channel();
+    let server = Server::builder()
+        .add_routes(callback(status).await)
+        .serve_with_incoming_shutdown(incoming, async move { receiver.await.unwrap_or_default() });
+    (sender, tokio::spawn(async move { server.await.unwrap() }))
 }
 
 fn announcement(network: &str, address: &Path) -> ConnInfo {
@@ -81,14 +87,59 @@ async fn a_callback_server_may_restart_and_move() {
     sender.send(announcement("unix", &first)).unwrap();
     says("callback failed: cannot connect").await;
 
-    let server = serve(&first, ServingStatus::Serving).await;
+    let (stop, stopped) = serve(&first, ServingStatus::Serving).await;
     says("callback: 1").await;
 
-    server.abort();
-    std::fs::remove_file(&first).unwrap();
+    drop(stop);
+    stopped.await.unwrap();
+    says("callback failed: cannot connect").await;
+
+    let (stop, stopped) = serve(&first, ServingStatus::Serving).await;
+    says("callback: 1").await;
+
+    drop(stop);
+    stopped.await.unwrap();
     sender.send(announcement("unix", &second)).unwrap();
     says("callback failed: cannot connect").await;
 
-    let _server = serve(&second, ServingStatus::NotServing).await;
+    let _running = serve(&second, ServingStatus::NotServing).await;
     says("callback: 2").await;
+}
+
+#[tokio::test]
+async fn a_channel_in_hand_follows_the_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let broker = Broker::new();
+    broker.announce(7, Address::Unix(first.clone()));
+    let (stop, stopped) = serve(&first, ServingStatus::Serving).await;
+    let channel = broker.dial(7, PATIENCE).await.unwrap();
+    assert_eq!(health(channel.clone(), "callback").await.unwrap(), ServingStatus::Serving as i32);
+
+    drop(stop);
+    stopped.await.unwrap();
+    std::fs::remove_file(&first).unwrap();
+    assert!(health(channel.clone(), "callback").await.is_err(), "nobody serves");
+
+    broker.announce(7, Address::Unix(second.clone()));
+    let _running = serve(&second, ServingStatus::NotServing).await;
+    assert_eq!(health(channel, "callback").await.unwrap(), ServingStatus::NotServing as i32);
+}
+
+#[tokio::test]
+async fn a_dial_waits_for_the_announcement() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("service");
+    let broker = Broker::new();
+    let early = tokio::spawn({
+        let broker = broker.clone();
+        async move { broker.dial(7, PATIENCE).await }
+    });
+    tokio::task::yield_now().await;
+    let _running = serve(&path, ServingStatus::Serving).await;
+    broker.announce(8, Address::Unix(dir.path().join("other")));
+    assert!(!early.is_finished());
+    broker.announce(7, Address::Unix(path));
+    let channel = early.await.unwrap().unwrap();
+    assert_eq!(health(channel, "callback").await.unwrap(), ServingStatus::Serving as i32);
 }
