@@ -136,6 +136,6 @@ impl Line {
 }
 
 /// What a call that was given up ends with.
-pub(crate) fn cancelled() -> CallError {
+pub fn cancelled() -> CallError {
     CallError::new(Category::Cancelled, "the call was cancelled")
 }

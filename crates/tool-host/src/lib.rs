@@ -34,5 +34,5 @@ pub use json::from_struct as struct_to_json;
 pub use nearest::nearest;
 pub use notice::{Notice, Notices};
 pub use people::{Answerer, Approver};
-pub use provider::{CONTRACT, EMBEDDED_ARGUMENT, LaunchError, LaunchOptions, Provider, ProviderSource};
+pub use provider::{EMBEDDED_ARGUMENT, LaunchError, LaunchOptions, Provider, ProviderSource};
 pub use tree_json::tree_to_json;

@@ -11,6 +11,7 @@ use harness_proto::kernel::v1::kernel_callback_service_server::KernelCallbackSer
 use harness_proto::render::v1::RenderTree;
 use harness_proto::tool::v1 as pb;
 use pb::tool_service_client::ToolServiceClient;
+use provider_core::CONTRACT;
 use tokio::time::timeout;
 use tonic::service::Routes;
 use tonic::transport::Channel;
@@ -384,10 +385,3 @@ async fn answer<T>(rpc: impl Future<Output = Result<tonic::Response<T>, Status>>
 fn too_slow(rpc: &str, limit: Duration) -> CallError {
     CallError::new(Category::Timeout, format!("{rpc} did not answer within {limit:?}"))
 }
-
-/// The contract of tool plugins.
-pub const CONTRACT: goplugin::Contract = goplugin::Contract {
-    cookie_key: "PLUGGABLEHARNESS_AGENT_PLUGIN",
-    cookie_value: "pluggableharness-agent-v1-a6f3c9d2-plugin-handshake",
-    app_versions: &[1],
-};

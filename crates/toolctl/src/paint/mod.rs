@@ -11,7 +11,7 @@ use harness_proto::render::v1 as pb;
 use pb::render_node::Node;
 
 pub(crate) use safe::{cell, safe};
-pub(crate) use table::{Table, display_width};
+pub(crate) use table::{Table, clip};
 
 /// How something is painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ const GAP: usize = 2;
 const NARROWEST: usize = 8;
 
 /// Columns a text takes on a terminal.
-pub(crate) fn display_width(text: &str) -> usize {
+fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
@@ -37,7 +37,11 @@ impl Table {
             out.extend(
                 layout(&self.headers, &widths, &numeric).into_iter().map(|line| look.ink(Ink::Bold, &line)),
             );
-            let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            let mut rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            if let (None, Some(last), Some(header)) = (look.width, rule.last_mut(), self.headers.last()) {
+                // Without a limit the last column can be very wide; its rule need not be.
+                *last = "─".repeat(display_width(header).max(1));
+            }
             out.push(look.ink(Ink::Dim, &rule.join(&" ".repeat(GAP))));
         }
         out.extend(self.rows.iter().flat_map(|row| layout(row, &widths, &numeric)));
@@ -100,8 +104,26 @@ fn layout(row: &[String], widths: &[usize], numeric: &[bool]) -> Vec<String> {
         .collect()
 }
 
+/// The text, cut to `width` columns, with a mark where it was cut.
+pub(crate) fn clip(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for letter in text.chars() {
+        used += unicode_width::UnicodeWidthChar::width(letter).unwrap_or(0);
+        if used > width {
+            break;
+        }
+        out.push(letter);
+    }
+    out.push('…');
+    out
+}
+
 /// The text in lines of at most `width` columns, broken at blanks where there are any.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split_inclusive(' ') {
@@ -143,7 +165,7 @@ mod tests {
             &["path", "size"],
             &[&["a.txt", "5"], &["日本.txt", "1,024"]],
             None,
-            &["path       size", "────────  ─────", "a.txt         5", "日本.txt  1,024"],
+            &["path       size", "────────  ────", "a.txt         5", "日本.txt  1,024"],
         );
     }
 

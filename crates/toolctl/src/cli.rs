@@ -1,0 +1,245 @@
+//! The command line. The doc comments are the help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::shell::ColorChoice;
+
+/// Call, inspect and preview the tools of any provider
+///
+/// PROVIDER is a name from the catalog, or the path of any provider program.
+///
+/// Exit codes: 0 done; 1 the tool returned an error; 2 usage; 3 the provider could not start or speak; 4 denied
+/// or unanswered; 124 timed out; 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "toolctl", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// When to use colour
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  toolctl list
+  toolctl call filesystem read_file path=README.md limit=20
+  toolctl call filesystem edit_file path=a.txt old_str=teh new_str=the
+  toolctl preview ./my-provider my_tool --args '{\"name\": \"x\"}'";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List tools with kind, risk and purpose
+    List(List),
+    /// Describe a provider, or one of its tools
+    Describe(Describe),
+    /// Print everything a provider declares, as JSON
+    Schema(Schema),
+    /// Call a tool and show its result
+    Call(Call),
+    /// Show what a call would do, and change nothing
+    Preview(Preview),
+    /// Serve many calls, as NDJSON on stdin and stdout
+    Session(Session),
+    /// Check that the catalog works on this machine
+    Doctor(Doctor),
+    /// Print the completion script of a shell
+    Completions(Completions),
+    /// Print the manual page
+    Man,
+}
+
+impl Command {
+    /// Whether stdout carries JSON only.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::List(List { json, .. }) | Self::Doctor(Doctor { json }) => *json,
+            Self::Describe(describe) => describe.shared.json,
+            Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
+            Self::Schema(_) | Self::Session(_) => true,
+            Self::Completions(_) | Self::Man => false,
+        }
+    }
+}
+
+/// The flags that every provider accepts.
+#[derive(Debug, Args)]
+pub(crate) struct Shared {
+    /// Directory the provider may work in; repeatable, the first is the working directory [default: .]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Working directory of the call, where it is not the first root
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Configuration attribute, typed by the provider's schema; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<String>,
+    /// Configuration as JSON, or from a file with @FILE; --config goes over it
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) config_json: Option<String>,
+    /// Longest time a call may run, for example 500ms, 10s, 2m [default: what the tool declares]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Approve calls that change something without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Write JSON to stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Answers to interactive calls: a JSON object for every question, or a list used in order
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answers: Option<PathBuf>,
+    /// Session the calls belong to [default: one per working directory]
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Environment variable for the provider; NAME alone passes this shell's value on; repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// Show everything the provider logs
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Providers to list [default: the whole catalog]
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) providers: Vec<String>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// Catalog name, or path of a provider program
+    pub(crate) provider: String,
+    /// Tool to describe in full
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Catalog name, or path of a provider program
+    pub(crate) provider: String,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+/// A tool and its arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Catalog name, or path of a provider program
+    pub(crate) provider: String,
+    /// Tool to call
+    pub(crate) tool: String,
+    /// Arguments, typed by the tool's schema: key=value; key:=JSON; key@=FILE
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) assignments: Vec<String>,
+    /// Arguments as a JSON object, from a file with @FILE, or from stdin with -; KEY=VALUE goes over them
+    #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    pub(crate) args: Option<String>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Preview {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// Serve many calls, as NDJSON on stdin and stdout
+///
+/// Each line of stdin is a request: {"id":"1","provider":"filesystem","tool":"read_file","args":{"path":"a"}},
+/// with "preview":true to only show what it would do, and "cwd" and "session" where they differ from the flags;
+/// or {"cancel":"1"}. Each line of stdout is an event with the id of its request.
+#[derive(Debug, Args)]
+pub(crate) struct Session {
+    /// Catalog names, or paths of provider programs
+    #[arg(value_name = "PROVIDER", required = true)]
+    pub(crate) providers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell to complete for
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// A time with a unit, or plain seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim() {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("wanted a number with ms, s, m or h".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "wanted a number with ms, s, m or h".to_owned())?;
+    match Duration::try_from_secs_f64(number * unit) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("wanted a time above zero".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<u64>) {
+        assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+    }
+
+    #[test]
+    fn times_have_units() {
+        check("500ms", Some(500));
+        check("10s", Some(10_000));
+        check("1.5m", Some(90_000));
+        check("2", Some(2_000));
+        check("1h", Some(3_600_000));
+        check("0s", None);
+        check("soon", None);
+        check("-1s", None);
+        check("", None);
+    }
+
+    #[test]
+    fn flags_and_arguments_mix() {
+        let cli = Cli::try_parse_from(["toolctl", "call", "p", "t", "a=1", "--json", "b=-2", "--args", "-"])
+            .unwrap();
+        let Command::Call(call) = cli.command else { panic!("a call") };
+        assert_eq!(call.target.assignments, ["a=1", "b=-2"]);
+        assert_eq!((call.target.args.as_deref(), call.target.shared.json), (Some("-"), true));
+    }
+}

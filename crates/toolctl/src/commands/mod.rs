@@ -1,0 +1,58 @@
+//! One file per command.
+
+mod call;
+mod describe;
+mod doctor;
+mod list;
+mod preview;
+mod session;
+
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Command, Schema};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::open::Setup;
+use crate::shell::Shell;
+
+/// Runs a command to the program's exit code.
+pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::watch()?;
+    match command {
+        Command::List(args) => interrupts.guard(list::run(args, &shell)).await,
+        Command::Describe(args) => interrupts.guard(describe::run(args, &shell)).await,
+        Command::Schema(args) => interrupts.guard(schema(args, &shell)).await,
+        Command::Call(args) => call::run(args, &shell, &mut interrupts).await,
+        Command::Preview(args) => interrupts.guard(preview::run(args, &shell)).await,
+        Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
+        Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "toolctl", &mut script);
+            shell.data(&String::from_utf8_lossy(&script));
+            Ok(Exit::Done)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(|error| Failure::provider(format!("cannot write the manual page: {error}")))?;
+            shell.data(&String::from_utf8_lossy(&page));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn schema(args: Schema, shell: &Shell) -> Result<Exit, Failure> {
+    verbosity(args.shared.verbose, shell);
+    let provider = Setup::new(&args.shared)?.launch(&args.provider, shell).await?;
+    shell.json_document(&tool_host::catalogue::dump(provider.identity(), provider.catalogue()));
+    provider.stop().await;
+    Ok(Exit::Done)
+}
+
+fn verbosity(verbose: bool, shell: &Shell) {
+    if verbose {
+        shell.be_verbose();
+    }
+}

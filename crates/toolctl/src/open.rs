@@ -1,0 +1,223 @@
+//! From the command line to a provider that is configured and ready.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tool_host::assign::Assignment;
+use tool_host::catalogue::Attribute;
+use tool_host::config::Settings;
+use tool_host::people::{ApproveAll, DenyAll, NoAnswers, PreparedAnswers};
+use tool_host::{Answerer, Approver, Call, Host, LaunchOptions, Object, Provider};
+
+use crate::cli::Shared;
+use crate::embedded;
+use crate::exit::Failure;
+use crate::prompt::{TerminalAnswers, TerminalApproval};
+use crate::shell::Shell;
+
+/// What the shared flags mean, with paths absolute and files read.
+pub(crate) struct Setup {
+    pub(crate) settings: Settings,
+    pub(crate) working_directory: PathBuf,
+    pub(crate) session: String,
+    env: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// # Errors
+    /// A usage error when a flag cannot be used.
+    pub(crate) fn new(shared: &Shared) -> Result<Self, Failure> {
+        let roots = match shared.root.as_slice() {
+            [] => vec![absolute(Path::new("."))?],
+            roots => roots.iter().map(|root| absolute(root)).collect::<Result<_, _>>()?,
+        };
+        let working_directory = match &shared.cwd {
+            Some(cwd) => absolute(cwd)?,
+            None => roots[0].clone(),
+        };
+        let json = match &shared.config_json {
+            Some(text) => object("--config-json", &text_or_file("--config-json", text)?)?,
+            None => Object::new(),
+        };
+        let assignments = assignments(&shared.config)?;
+        let session = shared.session.clone().unwrap_or_else(|| default_session(&working_directory));
+        let env = shared.env.iter().map(|given| variable(given)).collect::<Result<_, _>>()?;
+        Ok(Self { settings: Settings { roots, json, assignments }, working_directory, session, env })
+    }
+
+    /// Starts a provider without configuring it.
+    ///
+    /// # Errors
+    /// A usage error for an unknown name, else why it does not start.
+    pub(crate) async fn launch(&self, provider: &str, shell: &Shell) -> Result<Provider, Failure> {
+        let source = embedded::source(provider)?;
+        let options = LaunchOptions { env: self.env.clone(), current_dir: None, notices: shell.notices() };
+        Ok(Provider::launch(&source, options).await?)
+    }
+
+    /// Starts a provider and configures it.
+    ///
+    /// # Errors
+    /// As [`Self::launch`], and what the provider refuses about its configuration.
+    pub(crate) async fn open(&self, provider: &str, shell: &Shell) -> Result<Provider, Failure> {
+        let provider = self.launch(provider, shell).await?;
+        let config = self.settings.resolve(&provider.catalogue().config)?;
+        configure(&provider, config).await?;
+        Ok(provider)
+    }
+
+    /// Starts and configures several providers. Each takes from the flags what it knows; what none of them
+    /// knows is refused.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) async fn open_all(
+        &self,
+        providers: &[String],
+        shell: &Shell,
+    ) -> Result<Vec<Provider>, Failure> {
+        let mut running = Vec::with_capacity(providers.len());
+        for provider in providers {
+            running.push(self.launch(provider, shell).await?);
+        }
+        let known: Vec<Attribute> =
+            running.iter().flat_map(|provider| provider.catalogue().config.clone()).collect();
+        self.settings.check_known_to_any(&known)?;
+        for provider in &running {
+            let attributes = &provider.catalogue().config;
+            configure(provider, self.settings.restricted_to(attributes).resolve(attributes)?).await?;
+        }
+        Ok(running)
+    }
+
+    /// A call under these flags.
+    pub(crate) fn call(&self, tool: &str, arguments: Object, shared: &Shared) -> Call {
+        let mut call = Call::new(tool, arguments, self.session.clone());
+        call.working_directory.clone_from(&self.working_directory);
+        call.timeout = shared.timeout;
+        call
+    }
+}
+
+async fn configure(provider: &Provider, config: Object) -> Result<(), Failure> {
+    provider.configure(config).await.map_err(|error| {
+        let mut failure = Failure::provider(error.message.clone());
+        failure.error = error;
+        failure.hint(format!("toolctl describe {} shows its configuration", provider.identity().name))
+    })
+}
+
+/// The host that the flags and the terminal make: `interactive` says whether stdin is free for answers.
+///
+/// # Errors
+/// A usage error when `--answers` cannot be used.
+pub(crate) fn host(shared: &Shared, shell: &Shell, interactive: bool) -> Result<Host, Failure> {
+    let ask = interactive && shell.can_ask();
+    let approver: Arc<dyn Approver> = match (shared.yes, ask) {
+        (true, _) => Arc::new(ApproveAll),
+        (false, true) => Arc::new(TerminalApproval::new(shell.clone())),
+        (false, false) => Arc::new(DenyAll { hint: "pass --yes to approve it beforehand" }),
+    };
+    let answerer: Arc<dyn Answerer> = match (&shared.answers, ask) {
+        (Some(path), _) => Arc::new(answers(path)?),
+        (None, true) => Arc::new(TerminalAnswers::new(shell.clone())),
+        (None, false) => Arc::new(NoAnswers { hint: "pass --answers FILE" }),
+    };
+    Ok(Host::new(approver, answerer))
+}
+
+fn answers(path: &Path) -> Result<PreparedAnswers, Failure> {
+    let text = read("--answers", path)?;
+    let value = json("--answers", &text)?;
+    PreparedAnswers::from_json(value)
+        .ok_or_else(|| Failure::wrong_usage("--answers: wanted a JSON object, or a list of objects"))
+}
+
+/// The arguments of a call: `--args` below, assignments above.
+///
+/// # Errors
+/// A usage error when they cannot be read.
+pub(crate) fn arguments(
+    tool: &tool_host::catalogue::Tool,
+    args: Option<&str>,
+    typed: &[String],
+) -> Result<Object, Failure> {
+    let mut arguments = match args {
+        Some(text) => object("--args", &text_or_file("--args", text)?)?,
+        None => Object::new(),
+    };
+    tool_host::assign::apply_to_arguments(&tool.input, &mut arguments, &assignments(typed)?)?;
+    Ok(arguments)
+}
+
+/// `key=value`, `key:=JSON`, and `key@=FILE` for a text that is in a file.
+fn assignments(typed: &[String]) -> Result<Vec<Assignment>, Failure> {
+    let assignment = |text: &String| match text.split_once('=') {
+        Some((key, path)) if key.ends_with('@') => {
+            let key = key.trim_end_matches('@');
+            let text = read(key, Path::new(path))?;
+            Ok(Assignment { key: key.to_owned(), value: tool_host::assign::Given::Text(text) })
+        }
+        _ => Ok(text.parse::<Assignment>()?),
+    };
+    typed.iter().map(assignment).collect()
+}
+
+/// JSON itself, `@FILE`, or `-` for stdin.
+fn text_or_file(flag: &str, text: &str) -> Result<String, Failure> {
+    match text {
+        "-" => read(flag, Path::new("-")),
+        text => {
+            text.strip_prefix('@').map_or_else(|| Ok(text.to_owned()), |path| read(flag, Path::new(path)))
+        }
+    }
+}
+
+fn read(what: &str, path: &Path) -> Result<String, Failure> {
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(path)
+    };
+    text.map_err(|error| Failure::wrong_usage(format!("{what}: cannot read {}: {error}", path.display())))
+}
+
+fn json(what: &str, text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::wrong_usage(format!("{what}: not JSON: {error}")))
+}
+
+fn object(what: &str, text: &str) -> Result<Object, Failure> {
+    match json(what, text)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Failure::wrong_usage(format!("{what}: wanted a JSON object"))),
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    // The working directory as the system knows it, so that `.` is not an unresolved dot in every path.
+    let absolute = if path == Path::new(".") { std::env::current_dir() } else { std::path::absolute(path) };
+    absolute.map_err(|error| Failure::wrong_usage(format!("{}: {error}", path.display())))
+}
+
+fn variable(given: &str) -> Result<(String, String), Failure> {
+    match given.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) => Err(Failure::wrong_usage(format!("--env: {given:?} has no name"))),
+        None => std::env::var(given)
+            .map(|value| (given.to_owned(), value))
+            .map_err(|_| Failure::wrong_usage(format!("--env: {given} is not set"))),
+    }
+}
+
+/// One session per working directory, so that what one command reads the next one knows.
+fn default_session(working_directory: &Path) -> String {
+    // FNV-1a: the name must be the same tomorrow, which the standard hasher does not promise.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in working_directory.as_os_str().as_encoded_bytes() {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("cli-{hash:016x}")
+}
