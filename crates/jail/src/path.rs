@@ -274,16 +274,21 @@ impl JailPath {
         let shown = self.to_string();
         self.roots.check_rules(&self.place, Access::Write, &shown)?;
         let mut made = Vec::new();
+        let mut last = Errno::LOOP;
         for _ in 0..ATTEMPTS {
             let place = self.roots.follow(&self.place, Last::Follow, &shown)?;
             self.roots.check_rules(&place, Access::Write, &shown)?;
             match self.make_each(&place, &mut made) {
                 Ok(()) => return Ok(made),
-                Err(Errno::LOOP) => {}
+                // A link, or what some kernels report for one; if it is a file, it is one the next time too.
+                Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => last = errno,
                 Err(errno) => return Err(self.error("create", errno)),
             }
         }
-        Err(PathError::Changed { path: shown })
+        match last {
+            Errno::NOTDIR => Err(PathError::NotADirectory { path: shown }),
+            _ => Err(PathError::Changed { path: shown }),
+        }
     }
 
     fn make_each(&self, place: &Place, made: &mut Vec<Self>) -> rustix::io::Result<()> {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{
     Gid, Mode, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat,
 };
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 
 use crate::Metadata;
 
@@ -87,11 +87,6 @@ fn xattr(file: impl AsFd, name: &str) -> Result<Vec<u8>> {
 
 /// Empty where the file system has no extended attributes.
 fn xattr_names(file: &File) -> Vec<String> {
-    let mut empty: [u8; 0] = [];
-    match flistxattr(file, empty.as_mut_slice()) {
-        Ok(0) | Err(Errno::NOTSUP) => return Vec::new(),
-        _ => {}
-    }
     let mut list = vec![0; MAX_XATTR];
     let length = flistxattr(file, list.as_mut_slice()).unwrap_or(0);
     let names = list[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());

@@ -201,9 +201,12 @@ fn forms(asked: &str, home: Option<&Path>) -> Vec<Form> {
 }
 
 fn undo_once(path: &Path, home: Option<&Path>) -> Vec<Form> {
-    let possible = |how, path: Option<PathBuf>| path.map(|path| Form { path, how, certain: false });
-    let certain = |how, path: Option<PathBuf>| path.map(|path| Form { path, how, certain: true });
     let Some(text) = path.to_str() else { return Vec::new() };
+    // Nobody who writes `'/a'` or `@/a` means a directory of that odd name in the working directory.
+    let possible = |how, form: Option<PathBuf>| {
+        form.map(|form| Form { certain: form.is_absolute() && path.is_relative(), path: form, how })
+    };
+    let certain = |how, form: Option<PathBuf>| form.map(|path| Form { path, how, certain: true });
     let tries = [
         possible("with the escaped bytes in it", unescape_bytes(text).map(PathBuf::from)),
         certain("the path of that URL", from_url(text)),

@@ -1,0 +1,172 @@
+//! A path whose parts are swapped for links to the outside while it is used.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use jail::PathError;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::support::{Fixture, SECRET, names};
+
+/// How often the two are exchanged at least, and how often the operation is tried.
+const FLIPS: usize = 5_000;
+const TRIES: usize = 2_000;
+
+/// Ends the flipping, also when an assertion fails.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Exchanges two names, over and over, while `body` runs `TRIES` times and more until `FLIPS` is reached.
+fn while_flipping(one: &Path, other: &Path, mut body: impl FnMut()) {
+    let done = AtomicBool::new(false);
+    let flips = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+                flips.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let _done = Done(&done);
+        let mut tries = 0;
+        while tries < TRIES || flips.load(Ordering::Relaxed) < FLIPS {
+            body();
+            tries += 1;
+        }
+    });
+}
+
+/// Counts what came of an operation: inside, or a refusal that has to do with the swap.
+#[derive(Debug, Default)]
+struct Outcomes {
+    done: usize,
+    refused: usize,
+}
+
+impl Outcomes {
+    fn count<T>(&mut self, result: Result<T, PathError>) {
+        match result {
+            Ok(_) => self.done += 1,
+            Err(
+                PathError::OutsideRoot { .. }
+                | PathError::Changed { .. }
+                | PathError::NotFound { .. }
+                | PathError::Locked { .. },
+            ) => self.refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    /// A race in which only one side ever wins shows nothing.
+    fn assert_both(&self) {
+        assert!(self.done > 0 && self.refused > 0, "{self:?}");
+    }
+}
+
+/// `a/b/dir` is a directory, `link` a link to the outside that has the same names.
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.write("a/b/dir/secret.txt", "inside\n");
+    fixture.link(fixture.outside(""), "link");
+    fixture
+}
+
+fn check_outside(fixture: &Fixture) {
+    assert_eq!(fs::read_to_string(fixture.outside("secret.txt")).unwrap(), SECRET);
+    assert_eq!(names(&fixture.outside("")), ["secret.txt"]);
+}
+
+#[test]
+fn a_directory_that_turns_into_a_link_never_leads_a_read_outside() {
+    let fixture = fixture();
+    let mut outcomes = Outcomes::default();
+    while_flipping(&fixture.repo("a/b/dir"), &fixture.repo("link"), || {
+        let read = fixture.read("a/b/dir/secret.txt");
+        if let Ok(text) = &read {
+            assert_eq!(text, "inside\n");
+        }
+        outcomes.count(read);
+    });
+    outcomes.assert_both();
+}
+
+#[test]
+fn a_path_resolved_before_the_swap_never_leads_outside() {
+    let fixture = fixture();
+    let path = fixture.ask("a/b/dir/secret.txt").unwrap();
+    let directory = path.parent().unwrap();
+    let mut outcomes = Outcomes::default();
+    while_flipping(&fixture.repo("a/b/dir"), &fixture.repo("link"), || {
+        let read = path.read();
+        if let Ok(bytes) = &read {
+            assert_eq!(bytes, b"inside\n");
+        }
+        outcomes.count(read);
+        if let Ok(open) = directory.open_dir() {
+            assert_eq!(open.path().to_string(), "a/b/dir");
+        }
+    });
+    outcomes.assert_both();
+}
+
+#[test]
+fn a_directory_that_turns_into_a_link_never_leads_a_write_outside() {
+    let fixture = fixture();
+    let mut outcomes = Outcomes::default();
+    let mut number = 0;
+    while_flipping(&fixture.repo("a/b/dir"), &fixture.repo("link"), || {
+        number += 1;
+        outcomes.count(fixture.replace("a/b/dir/secret.txt", "inside\n"));
+        outcomes.count(fixture.replace(&format!("a/b/dir/new-{}", number % 7), "new"));
+        outcomes.count(
+            fixture.ask(&format!("a/b/dir/made-{}/x", number % 5)).and_then(|path| path.create_dir_all()),
+        );
+    });
+    outcomes.assert_both();
+    check_outside(&fixture);
+}
+
+#[test]
+fn a_file_that_turns_into_a_link_is_not_followed_outside() {
+    let fixture = Fixture::new();
+    fixture.write("file", "inside\n");
+    fixture.link(fixture.outside("secret.txt"), "link");
+    let mut outcomes = Outcomes::default();
+    while_flipping(&fixture.repo("file"), &fixture.repo("link"), || {
+        let read = fixture.read("file");
+        if let Ok(text) = &read {
+            assert_eq!(text, "inside\n");
+        }
+        outcomes.count(read);
+    });
+    outcomes.assert_both();
+    check_outside(&fixture);
+}
+
+#[test]
+fn a_link_that_changes_its_target_never_leads_outside() {
+    let fixture = Fixture::new();
+    fixture.write("dir/secret.txt", "inside\n");
+    fixture.link("dir", "one");
+    fixture.link("../outside", "two");
+    let mut outcomes = Outcomes::default();
+    while_flipping(&fixture.repo("one"), &fixture.repo("two"), || {
+        let read = fixture.read("one/secret.txt");
+        if let Ok(text) = &read {
+            assert_eq!(text, "inside\n");
+        }
+        outcomes.count(read);
+        outcomes.count(fixture.replace("one/secret.txt", "inside\n"));
+        let climbing = fixture.read("one/../dir/secret.txt");
+        outcomes.count(climbing);
+    });
+    outcomes.assert_both();
+    check_outside(&fixture);
+}
