@@ -62,11 +62,19 @@ type scriptCall struct {
 	// Preview asks for a preview first, Render for a picture of the result afterwards.
 	Preview bool `json:"preview"`
 	Render  bool `json:"render"`
-	// Cancel is empty, "at_once", "after_first_event" (both reset the stream, as the kernel does) or
-	// "by_control" (after the first event, over the catalog's own service, while the stream stays open).
-	Cancel string `json:"cancel"`
+	// Cancel says how the call is cancelled, if it is.
+	Cancel *scriptCancel `json:"cancel"`
 	// Want is "result", the category of an error such as "NOT_FOUND", or "cancelled".
 	Want string `json:"want"`
+}
+
+// scriptCancel cancels a call after its first event or after a while.
+type scriptCancel struct {
+	// By is "reset", which is the kernel's way, or "control", which is the catalog's own service: the stream stays
+	// open for the last events.
+	By              string `json:"by"`
+	AfterFirstEvent bool   `json:"after_first_event"`
+	AfterMs         int    `json:"after_ms"`
 }
 
 func readScript(path string) (*script, error) {

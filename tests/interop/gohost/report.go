@@ -27,13 +27,15 @@ type producerSeen struct {
 }
 
 type callSeen struct {
-	Tool    string         `json:"tool"`
-	Events  []string       `json:"events"`
-	Status  string         `json:"status"`
-	Result  map[string]any `json:"result,omitempty"`
-	Error   *errorSeen     `json:"error,omitempty"`
-	Preview string         `json:"preview,omitempty"`
-	Render  string         `json:"render,omitempty"`
+	Tool   string   `json:"tool"`
+	Events []string `json:"events"`
+	Status string   `json:"status"`
+	// Milliseconds from the call to the end of its stream; from the cancellation when there was one.
+	Milliseconds int64          `json:"milliseconds"`
+	Result       map[string]any `json:"result,omitempty"`
+	Error        *errorSeen     `json:"error,omitempty"`
+	Preview      string         `json:"preview,omitempty"`
+	Render       string         `json:"render,omitempty"`
 }
 
 type errorSeen struct {

@@ -200,7 +200,7 @@ func (s *session) render(result *toolv1.ToolResult, where string, seen *callSeen
 }
 
 // invoke reads the stream to its end, past the terminal event, where nothing may follow.
-func (s *session) invoke(call *toolv1.ToolCall, cancel string, seen *callSeen) *streamSeen {
+func (s *session) invoke(call *toolv1.ToolCall, cancel *scriptCancel, seen *callSeen) *streamSeen {
 	limit := callLimit
 	if declared := s.schemas[call.GetToolName()].GetDefaultTimeout(); declared != nil {
 		limit = declared.AsDuration()
@@ -208,10 +208,13 @@ func (s *session) invoke(call *toolv1.ToolCall, cancel string, seen *callSeen) *
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
 	observed := &streamSeen{}
+	began := time.Now()
+	firstEvent, ended, cancelled := make(chan struct{}), make(chan struct{}), make(chan time.Time, 1)
+	go func() {
+		defer close(cancelled)
+		s.cancel(cancel, call.GetId(), firstEvent, ended, stop, cancelled)
+	}()
 	stream, err := s.tools().Invoke(ctx, &toolv1.InvokeRequest{Call: call})
-	if cancel == "at_once" {
-		stop()
-	}
 	for err == nil {
 		var response *toolv1.InvokeResponse
 		if response, err = stream.Recv(); err != nil {
@@ -219,9 +222,15 @@ func (s *session) invoke(call *toolv1.ToolCall, cancel string, seen *callSeen) *
 		}
 		observed.take(response.GetEvent(), seen)
 		if len(seen.Events) == 1 {
-			s.cancelAfterFirstEvent(cancel, call.GetId(), stop)
+			close(firstEvent)
 		}
 	}
+	close(ended)
+	finished := time.Now()
+	if moment, happened := <-cancelled; happened {
+		began = moment
+	}
+	seen.Milliseconds = finished.Sub(began).Milliseconds()
 	if !errors.Is(err, io.EOF) {
 		observed.broken = err
 	}
@@ -229,17 +238,32 @@ func (s *session) invoke(call *toolv1.ToolCall, cancel string, seen *callSeen) *
 	return observed
 }
 
-func (s *session) cancelAfterFirstEvent(cancel, id string, stop context.CancelFunc) {
-	switch cancel {
-	case "after_first_event":
-		stop()
-	case "by_control":
-		ctx, done := context.WithTimeout(context.Background(), previewLimit)
-		defer done()
-		answer, err := controlv1.NewCallControlClient(s.connection).Cancel(ctx, &controlv1.CancelRequest{CallId: id})
-		if err != nil || !answer.GetFound() {
-			s.report.fail("Cancel of %s: found is %v, %v", id, answer.GetFound(), err)
-		}
+// cancel waits for its moment and cancels the call, unless the call ends before.
+func (s *session) cancel(cancel *scriptCancel, id string, firstEvent, ended <-chan struct{}, reset func(), cancelled chan<- time.Time) {
+	if cancel == nil {
+		return
+	}
+	var moment <-chan time.Time
+	if !cancel.AfterFirstEvent {
+		firstEvent = nil
+		moment = time.After(time.Duration(cancel.AfterMs) * time.Millisecond)
+	}
+	select {
+	case <-firstEvent:
+	case <-moment:
+	case <-ended:
+		return
+	}
+	cancelled <- time.Now()
+	if cancel.By == "reset" {
+		reset()
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), previewLimit)
+	defer stop()
+	answer, err := controlv1.NewCallControlClient(s.connection).Cancel(ctx, &controlv1.CancelRequest{CallId: id})
+	if err != nil || !answer.GetFound() {
+		s.report.fail("Cancel of %s: found is %v, %v", id, answer.GetFound(), err)
 	}
 }
 

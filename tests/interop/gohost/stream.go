@@ -104,11 +104,11 @@ func (o *streamSeen) brokenWishes(wanted *scriptCall) []string {
 
 // brokenCancellation: after a reset the library sees CANCELLED and nothing else; over the catalog's own service the
 // stream ends in order, with the error of a cancelled call or without a terminal event.
-func (o *streamSeen) brokenCancellation(cancel string) []string {
+func (o *streamSeen) brokenCancellation(cancel *scriptCancel) []string {
 	if o.result != nil {
 		return []string{"a cancelled call ended with a result"}
 	}
-	if cancel != "by_control" {
+	if cancel == nil || cancel.By != "control" {
 		if status.Code(o.broken) != codes.Canceled {
 			return []string{fmt.Sprintf("want the status CANCELLED, got %v", o.broken)}
 		}

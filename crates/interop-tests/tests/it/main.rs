@@ -1,0 +1,9 @@
+//! The catalog against the original Go plugin library.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod filesystem_under_go_host;
+mod go_host;
+mod go_provider_under_go_host;
+mod programs;
+mod toolctl_over_go_provider;
