@@ -100,7 +100,9 @@ impl<'a> Replacement<'a> {
         // The mode of a new file from the start: the kernel takes umask and default access control list off it.
         let temporary = Temporary::create(self.directory, Mode::from_raw_mode(0o666));
         let mut temporary = temporary.map_err(|errno| self.error("create", errno))?;
-        self.fill(temporary.file().map_err(|errno| self.error("create", errno))?, write)?;
+        let file = temporary.file().map_err(|errno| self.error("create", errno))?;
+        self.fill(file, write)?;
+        fsync(&*file).map_err(|errno| self.error("create", errno))?;
         self.put_new(temporary.name()).map_err(|errno| self.error("create", errno))?;
         let file = temporary.keep().map_err(|errno| self.error("create", errno))?;
         self.sync_directory();
@@ -186,8 +188,7 @@ impl<'a> Replacement<'a> {
         file: &mut File,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), PathError> {
-        write(file).map_err(|source| self.io_error("write", source))?;
-        fsync(&*file).map_err(|errno| self.error("write", errno))
+        write(file).map_err(|source| self.io_error("write", source))
     }
 
     /// Exchanges the two files, looks at what came out, and puts it back if it is not what was read.
