@@ -162,3 +162,50 @@ mod platform {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What opening a path gives: the inode, or the error.
+    fn outcome(result: Result<OwnedFd>) -> Result<u64> {
+        result.map(|opened| rustix::fs::fstat(opened).unwrap().st_ino)
+    }
+
+    #[test]
+    fn the_portable_walk_opens_and_refuses_what_the_kernel_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir_all(at("dir/sub")).unwrap();
+        fs::write(at("dir/file"), "").unwrap();
+        symlink("dir", at("inside")).unwrap();
+        symlink("/", at("outside")).unwrap();
+        symlink("../dir/sub", at("dir/up")).unwrap();
+        let root = rustix::fs::open(folder.path(), HANDLE, Mode::empty()).unwrap();
+        let check = |path: &str, expected: std::result::Result<&str, Errno>| {
+            let expected =
+                expected.map(|path| outcome(rustix::fs::open(at(path), HANDLE, Mode::empty())).unwrap());
+            let path = Path::new(path);
+            assert_eq!(outcome(walk(root.as_fd(), path, HANDLE)), expected, "{path:?}");
+            assert_eq!(outcome(platform::open(root.as_fd(), path, HANDLE)), expected, "{path:?}");
+        };
+        check(".", Ok("."));
+        check("dir", Ok("dir"));
+        check("dir/sub", Ok("dir/sub"));
+        check("./dir/./sub", Ok("dir/sub"));
+        check("missing", Err(Errno::NOENT));
+        check("dir/missing/x", Err(Errno::NOENT));
+        check("dir/file", Err(Errno::NOTDIR));
+        check("dir/file/x", Err(Errno::NOTDIR));
+        check("inside", Err(Errno::LOOP));
+        check("inside/sub", Err(Errno::LOOP));
+        check("outside/etc", Err(Errno::LOOP));
+        check("dir/up", Err(Errno::LOOP));
+        check("..", Err(Errno::XDEV));
+        check("/", Err(Errno::XDEV));
+    }
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Mode, RawMode, Stat};
 
 /// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,6 +117,12 @@ impl From<&Stat> for Metadata {
             gid: stat.st_gid as u32,
         }
     }
+}
+
+/// Permission bits as the system calls take them.
+#[allow(clippy::unnecessary_cast)] // Not everywhere as wide as here.
+pub(crate) fn permissions(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits as RawMode)
 }
 
 fn time(seconds: i64, nanoseconds: u64) -> SystemTime {

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 use rustix::fs::{
-    Gid, Mode, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat,
+    Gid, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat,
 };
 use rustix::io::Result;
 
 use crate::Metadata;
+use crate::metadata::permissions;
 
 /// The access control list, which a new file may inherit from its directory.
 const ACL: &str = "system.posix_acl_access";
@@ -30,7 +31,7 @@ pub(crate) fn copy_attributes(old: &File, metadata: &Metadata, new: &File) -> Re
         lost.push("the set-id bits were dropped, because the owner could not be kept".to_owned());
     }
     // Last: changing the owner clears the set-id bits, and an access control list changes the mode.
-    fchmod(new, Mode::from_raw_mode(mode))?;
+    fchmod(new, permissions(mode))?;
     Ok(lost)
 }
 

@@ -12,6 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::lock::{Stamp, Target, WriteLock};
+use crate::metadata::permissions;
 use crate::path::CAUTIOUS;
 use crate::preserve::copy_attributes;
 use crate::temporary::{Temporary, anonymous, is_named};
@@ -270,7 +271,7 @@ impl<'a> Replacement<'a> {
         *metadata = self.inspect(&file)?;
         if metadata.mode != before.mode {
             // The kernel takes the set-id bits off a file that is written.
-            if fchmod(&file, Mode::from_raw_mode(before.mode)).is_err() {
+            if fchmod(&file, permissions(before.mode)).is_err() {
                 notes.push(format!(
                     "its mode {:o} could not be kept; it is now {:o}",
                     before.mode, metadata.mode
