@@ -1,0 +1,95 @@
+//! Approval and answers.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tool_host::people::{ApproveAll, NoAnswers, PreparedAnswers, Preview, Proposal, denied_by_user};
+use tool_host::{Approver, CallError, Category, Host};
+
+use crate::support::{Launched, call, check_error, deserted, finish, text, willing};
+
+/// Notes what it was shown, and decides by the tool's name.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Approver for Notes {
+    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>> {
+        let preview = match &proposal.preview {
+            Preview::Tree(_) => "preview",
+            Preview::Unsupported => "nothing",
+            Preview::Failed(_) => "failure",
+        };
+        self.0.lock().unwrap().push(format!("{} {preview}", proposal.tool.name));
+        let denied = proposal.tool.name == "change_unseen";
+        Box::pin(async move { if denied { Err(denied_by_user("no")) } else { Ok(()) } })
+    }
+}
+
+#[tokio::test]
+async fn a_resource_is_approved_with_its_preview_first() {
+    let launched = Launched::plain().await;
+    let notes = Arc::new(Notes::default());
+    let host = Host::new(notes.clone(), Arc::new(NoAnswers { hint: "-" }));
+    let outcome = |tool| {
+        let (host, provider) = (host.clone(), launched.provider.clone());
+        async move { finish(host.call(&provider, call(tool, json!({})))).await.1 }
+    };
+    assert_eq!(text(&outcome("change").await), "change");
+    assert_eq!(text(&outcome("fail_preview").await), "fail_preview");
+    check_error(&outcome("change_unseen").await, Category::PermissionDenied, "no");
+    assert_eq!(text(&outcome("fine").await), "fine");
+    assert_eq!(*notes.0.lock().unwrap(), ["change preview", "fail_preview failure", "change_unseen nothing"]);
+}
+
+#[tokio::test]
+async fn with_nobody_there_a_resource_is_denied_and_a_question_unanswered() {
+    let launched = Launched::plain().await;
+    for (tool, says) in [("change", "pass --yes"), ("ask", "pass --answers")] {
+        let (_, outcome) =
+            finish(deserted().call(&launched.provider, call(tool, json!({"question": "?"})))).await;
+        check_error(&outcome, Category::PermissionDenied, says);
+        assert_eq!(outcome.unwrap_err().code(), Some("no_human"));
+    }
+}
+
+async fn ask(host: &Host, launched: &Launched) -> Result<Value, CallError> {
+    finish(host.call(&launched.provider, call("ask", json!({"question": "?"})))).await.1.map(Value::Object)
+}
+
+fn answering(answers: Value) -> Host {
+    Host::new(Arc::new(ApproveAll), Arc::new(PreparedAnswers::from_json(answers).unwrap()))
+}
+
+#[tokio::test]
+async fn one_answer_fits_all_and_a_list_is_used_in_order() {
+    let launched = Launched::plain().await;
+    let always = answering(json!({"answer": "yes"}));
+    assert_eq!(ask(&always, &launched).await.unwrap(), json!({"answer": "yes"}));
+    assert_eq!(ask(&always, &launched).await.unwrap(), json!({"answer": "yes"}));
+    let once = answering(json!([{"answer": "a"}, {"answer": "b"}]));
+    assert_eq!(ask(&once, &launched).await.unwrap(), json!({"answer": "a"}));
+    assert_eq!(ask(&once, &launched).await.unwrap(), json!({"answer": "b"}));
+    assert_eq!(ask(&once, &launched).await.unwrap_err().code(), Some("no_human"));
+}
+
+#[tokio::test]
+async fn an_answer_must_satisfy_the_output_schema() {
+    let launched = Launched::plain().await;
+    let error = ask(&answering(json!({"reply": "yes"})), &launched).await.unwrap_err();
+    assert_eq!(error.category, Category::Unknown);
+    assert!(error.message.contains("answer: is required and missing"), "{error}");
+}
+
+#[test]
+fn answers_are_objects() {
+    assert!(PreparedAnswers::from_json(json!("yes")).is_none());
+    assert!(PreparedAnswers::from_json(json!(["yes"])).is_none());
+}
+
+#[tokio::test]
+async fn a_tool_without_a_kind_is_refused() {
+    let launched = Launched::plain().await;
+    let (_, outcome) = finish(willing().call(&launched.provider, call("no_kind", json!({})))).await;
+    check_error(&outcome, Category::PermissionDenied, "no_kind declares no kind");
+}
