@@ -7,7 +7,8 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use super::diff::{Diff, Op};
-use super::edit::{Edit, Replacement, Select, plan};
+use super::edit::{Edit, EditError, Replacement, Select, plan};
+use super::find::find;
 use super::text::{Ending, Text};
 use super::window::{Limits, Next, Reading, Request, Window, read_window};
 
@@ -89,11 +90,11 @@ proptest! {
 
     #[test]
     fn an_edit_undone_gives_the_file_back((file, old_str) in file_and_span()) {
-        let there = Replacement { old_str: &old_str, new_str: "@@@", select: Select::Unique };
+        let there = Replacement { old_str: &old_str, new_str: "\u{e000}", select: Select::Unique };
         let touches_half_an_ending = old_str.starts_with('\n') || old_str.ends_with('\r');
         let is_plain = !old_str.contains('\n') && !touches_half_an_ending;
         if let (Ok(edit), true) = (plan(&Text::parse(&file).unwrap(), &there), is_plain) {
-            let back = Replacement { old_str: "@@@", new_str: &old_str, select: Select::Unique };
+            let back = Replacement { old_str: "\u{e000}", new_str: &old_str, select: Select::Unique };
             let undone = plan(&Text::parse(&edit.bytes).unwrap(), &back).unwrap();
             prop_assert_eq!(undone.bytes, file);
         }
@@ -117,6 +118,36 @@ proptest! {
             for range in &edit.replacements {
                 prop_assert!(lines[range.start_line as usize - 1].contains("@one"));
                 prop_assert!(lines[range.end_line as usize - 1].contains("@two"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_that_is_offered_does_occur((file, old_str) in file_and_span(), change in 0..6, at in any::<u16>()) {
+        let chars: Vec<char> = old_str.chars().collect();
+        let (before, after) = chars.split_at(usize::from(at) % (chars.len() + 1));
+        let (before, after) = (before.iter().collect::<String>(), after.iter().collect::<String>());
+        let changed = match change {
+            0 => format!("{before}  {after}"),
+            1 => format!("{before}\n{after}"),
+            2 => format!("{before}zz{after}"),
+            3 => old_str.replace(' ', "\t"),
+            4 => old_str.to_uppercase(),
+            _ => old_str.lines().zip(1..).map(|(line, number)| format!("{number:>6}\t{line}\n")).collect(),
+        };
+        let text = Text::parse(&file).unwrap();
+        let replacement = Replacement { old_str: &changed, new_str: "", select: Select::Unique };
+        if let Err(EditError::NoMatch(explanation)) = plan(&text, &replacement) {
+            prop_assert!(explanation.to_string().len() < 16 * 1024);
+            if let Some(nearest) = explanation.nearest {
+                let body = text.body();
+                let index = text.lines();
+                let is_at = |offset: usize| index.line_of(offset) == nearest.start_line;
+                let found = find(body, &nearest.text);
+                // Of occurrences that overlap only some are listed.
+                let is_there = found.is_some_and(|found| found.spans.iter().any(|span| is_at(span.start)))
+                    || (0..body.len()).any(|at| is_at(at) && body.as_bytes()[at..].starts_with(nearest.text.as_bytes()));
+                prop_assert!(is_there, "{:?} is offered for {:?} in {:?}", nearest, changed, text.body());
             }
         }
     }

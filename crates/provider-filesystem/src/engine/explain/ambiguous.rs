@@ -85,10 +85,10 @@ fn anchor(index: &LineIndex<'_>, first: usize, last: usize, budget: &mut usize) 
     });
     for (from, to) in std::iter::once((first, last)).chain(widened) {
         *budget = budget.checked_sub(index.text().len())?;
-        let block = index.block(from, to);
-        let block = block.trim_end_matches(['\r', '\n']);
+        let block = index.block(from, to).trim_end_matches(['\r', '\n']);
+        let start = index.span(from).start;
         if !block.is_empty() && is_unique(index.text(), block) {
-            return Some(block.replace("\r\n", "\n"));
+            return Some(super::to_offer(index.text(), &(start..start + block.len())));
         }
     }
     None

@@ -67,6 +67,18 @@ pub enum Reason {
         /// The character that was given; `None` when there is none at the place.
         given: Option<char>,
     },
+    /// The same characters are composed differently (`é` as one code point or as two).
+    Composition {
+        /// The first such line of the file.
+        line: usize,
+    },
+    /// Letters differ in their accents.
+    Accents {
+        /// The first such line of the file.
+        line: usize,
+    },
+    /// The text that was given writes line ends, tabs or quotes as escape sequences.
+    Escapes,
     /// White space inside a line differs.
     Spacing {
         /// The first such line of the file.
@@ -140,6 +152,13 @@ impl fmt::Display for Reason {
                     code_point(*in_file)
                 )
             }
+            Self::Composition { line } => {
+                write!(f, "line {line} has accented letters composed of other code points than in old_str")
+            }
+            Self::Accents { line } => write!(f, "letters of line {line} have other accents in the file"),
+            Self::Escapes => f.write_str(
+                "old_str has a backslash and a letter (such as \\n) where the file has the character itself",
+            ),
             Self::Spacing { line } => write!(f, "the white space inside line {line} differs"),
             Self::LineBreaks { line } => write!(f, "the lines are broken differently from line {line} on"),
             Self::Middle { first, last } => {
@@ -365,13 +384,30 @@ impl Compared {
         }
         let seen = |chars: &[char]| chars.iter().filter(|&&c| !look_alike(c)).copied().collect::<String>();
         let (one, two) = (seen(&one), seen(&two));
-        if one != two && one.to_lowercase() == two.to_lowercase() {
-            self.add(Reason::Case { line });
-        }
-        let spacing =
-            |text: &str| text.split(|c: char| !c.is_whitespace()).map(str::to_owned).collect::<Vec<_>>();
-        if spacing(body).len() != spacing(given).len() || spaces_differ(body, given) {
+        self.letters(line, &one, &two);
+        if spaces_differ(body, given) {
             self.add(Reason::Spacing { line });
+        }
+    }
+
+    /// Names how two lines differ that have the same letters but for case, accents and composition.
+    fn letters(&mut self, line: usize, in_file: &str, given: &str) {
+        use unicode_normalization::UnicodeNormalization as _;
+        use unicode_normalization::char::is_combining_mark;
+        if in_file == given {
+            return;
+        }
+        let (one, two): (String, String) = (in_file.nfc().collect(), given.nfc().collect());
+        if one == two {
+            return self.add(Reason::Composition { line });
+        }
+        let (one, two) = (one.to_lowercase(), two.to_lowercase());
+        if one == two {
+            return self.add(Reason::Case { line });
+        }
+        let bare = |text: &str| text.nfd().filter(|&c| !is_combining_mark(c)).collect::<String>();
+        if bare(&one) == bare(&two) {
+            self.add(Reason::Accents { line });
         }
     }
 
@@ -420,22 +456,23 @@ fn counterpart(text: &str, other: &str, odd: char) -> Option<char> {
     alike.then_some(there)
 }
 
-/// Whether the ASCII blanks between the other characters of two lines differ.
+/// Whether the blanks between the words of two lines differ.
 fn spaces_differ(one: &str, two: &str) -> bool {
-    let gaps = |text: &str| {
-        let mut gaps = vec![String::new()];
-        for c in text.chars() {
-            if c.is_whitespace() {
-                // A no-break space is a look-alike, not another width.
-                let blank = if c == '\t' { '\t' } else { ' ' };
-                if let Some(gap) = gaps.last_mut() {
-                    gap.push(blank);
-                }
-            } else if !super::visible::is_invisible(c) {
-                gaps.push(String::new());
-            }
+    words_and_gaps(one) != words_and_gaps(two)
+}
+
+/// The words of a line, loosened, each with the blanks after it. A no-break space counts as a space: it is a
+/// look-alike, not another width.
+fn words_and_gaps(line: &str) -> Vec<(String, String)> {
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for piece in line.split_inclusive(char::is_whitespace) {
+        let word = piece.trim_end();
+        let gap = piece.get(word.len()..).unwrap_or_default();
+        let gap = if gap == "\t" { gap } else { gap.chars().next().map_or("", |_| " ") };
+        match parts.last_mut() {
+            Some((_, blanks)) if word.is_empty() => blanks.push_str(gap),
+            _ => parts.push((loosened(word), gap.to_owned())),
         }
-        gaps
-    };
-    gaps(one) != gaps(two)
+    }
+    parts
 }

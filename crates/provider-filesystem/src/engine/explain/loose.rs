@@ -5,11 +5,20 @@ use std::ops::Range;
 
 /// The characters that matter of a text, and where each of them stands.
 pub(super) fn loose_chars(text: &str) -> impl Iterator<Item = (usize, char)> {
-    text.char_indices().filter(|&(_, c)| !is_ignored(c)).map(|(at, c)| {
-        let c = plain(c);
-        let lower = if c.is_ascii() { c.to_ascii_lowercase() } else { c.to_lowercase().next().unwrap_or(c) };
-        (at, lower)
-    })
+    text.char_indices().filter(|&(_, c)| !is_ignored(c)).map(|(at, c)| (at, loose(c)))
+}
+
+/// The character that stands for all those that are easily taken for it.
+fn loose(c: char) -> char {
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    let mut base = None;
+    unicode_normalization::char::decompose_canonical(plain(c), |part| {
+        base.get_or_insert(part);
+    });
+    let base = base.unwrap_or(c);
+    base.to_lowercase().next().unwrap_or(base)
 }
 
 /// The characters that matter of a text.
@@ -37,8 +46,7 @@ pub(super) fn loose_matches(haystack: &str, needle: &str, limit: usize) -> Vec<R
         }
         loose_at += c.len_utf8();
         if let Some((start, _)) = open.filter(|&(_, end)| loose_at >= end) {
-            let length = haystack.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-            spans.push(start..at + length);
+            spans.push(start..end_of_character(haystack, at));
             open = None;
         } else if open.is_none() && starts.peek().is_none() {
             break;
@@ -47,8 +55,18 @@ pub(super) fn loose_matches(haystack: &str, needle: &str, limit: usize) -> Vec<R
     spans
 }
 
+/// Where the character at `at` ends, with the marks that combine with it.
+fn end_of_character(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut chars = rest.char_indices().skip(1);
+    let next = chars.find(|&(_, c)| !unicode_normalization::char::is_combining_mark(c));
+    at + next.map_or(rest.len(), |(length, _)| length)
+}
+
 fn is_ignored(c: char) -> bool {
-    c.is_whitespace() || super::visible::is_invisible(c)
+    c.is_whitespace()
+        || (!c.is_ascii()
+            && (super::visible::is_invisible(c) || unicode_normalization::char::is_combining_mark(c)))
 }
 
 /// The character a keyboard gives for one that looks like it.

@@ -11,6 +11,7 @@ mod nearest;
 mod visible;
 
 use std::fmt;
+use std::ops::Range;
 
 pub use ambiguous::{Ambiguity, Candidate};
 pub use compare::{LineDifference, Reason};
@@ -60,19 +61,26 @@ impl Explanation {
     #[must_use]
     pub fn of(haystack: &str, needle: &str) -> Self {
         let cleaned = line_numbers::without_line_numbers(needle);
+        let mut reasons: Vec<Reason> = cleaned.iter().map(|_| Reason::LineNumbers).collect();
         if haystack.len() > MAX_SEARCHED_BYTES {
-            let reasons = cleaned.iter().map(|_| Reason::LineNumbers).collect();
             return Self { reasons, nearest: None, cleaned, too_large: true };
         }
-        let wanted = cleaned.as_deref().unwrap_or(needle).replace("\r\n", "\n");
-        let mut reasons: Vec<Reason> = cleaned.iter().map(|_| Reason::LineNumbers).collect();
         let index = LineIndex::new(haystack);
-        let place = match find(haystack, &wanted).filter(|_| cleaned.is_some()) {
+        let mut wanted = cleaned.as_deref().unwrap_or(needle).replace("\r\n", "\n");
+        let mut found = cleaned.as_ref().and_then(|_| find(haystack, &wanted));
+        if let (None, Some(text)) = (&found, unescaped(&wanted)) {
+            found = find(haystack, &text);
+            if found.is_some() {
+                reasons.push(Reason::Escapes);
+                wanted = text;
+            }
+        }
+        let place = match found {
             Some(matches) => Some(nearest::Place::of(&matches.spans)),
             None => nearest::locate(&index, &wanted),
         };
         let nearest = place.map(|place| {
-            let text = haystack.get(place.span.clone()).unwrap_or_default().replace("\r\n", "\n");
+            let text = to_offer(haystack, &place.span);
             let start_line = index.line_of(place.span.start);
             let compared = compare::compare(&text, &wanted, start_line, place.is_loose_match);
             reasons.extend(compared.reasons);
@@ -88,6 +96,24 @@ impl Explanation {
     }
 }
 
+/// A piece of the file as the text to ask for: with `\n` for `\r\n`, which is what it is matched as, unless that would
+/// match another place. (In a file of mixed endings an exact match elsewhere would win.)
+fn to_offer(haystack: &str, span: &Range<usize>) -> String {
+    let piece = haystack.get(span.clone()).unwrap_or_default();
+    let plain = piece.replace("\r\n", "\n");
+    let is_at_its_place = |text: &str| {
+        find(haystack, text).is_some_and(|found| found.spans.iter().any(|at| at.end == span.end))
+    };
+    if plain == piece || is_at_its_place(&plain) { plain } else { piece.to_owned() }
+}
+
+/// A text with its escape sequences resolved, if it has any.
+fn unescaped(text: &str) -> Option<String> {
+    const ESCAPES: [(&str, &str); 4] = [("\\n", "\n"), ("\\t", "\t"), ("\\\"", "\""), ("\\'", "'")];
+    let resolved = ESCAPES.iter().fold(text.to_owned(), |text, (escape, c)| text.replace(escape, c));
+    (resolved != text).then_some(resolved)
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("old_str does not occur in the file; nothing was changed.")?;
@@ -100,7 +126,10 @@ impl fmt::Display for Explanation {
         match &self.nearest {
             Some(nearest) => nearest.fmt(f),
             None => match &self.cleaned {
-                Some(cleaned) => write!(f, "\nWithout the line numbers it is:\n{cleaned}"),
+                Some(cleaned) if cleaned.len() <= MAX_SHOWN_BYTES => {
+                    write!(f, " Without the line numbers it is not in the file either:\n{cleaned}")
+                }
+                Some(_) => f.write_str(" Without them it is not in the file either."),
                 None if self.too_large => Ok(()),
                 None => {
                     f.write_str(" Nothing in it is similar: read the file again and copy the text from it.")

@@ -37,11 +37,17 @@ impl Place {
 
 /// The place in the indexed text that is nearest to `wanted`, whose lines end with `\n`.
 pub(super) fn locate(index: &LineIndex<'_>, wanted: &str) -> Option<Place> {
+    let place = locate_roughly(index, wanted)?;
+    let span = whole_endings(index.text(), place.span);
+    (!span.is_empty()).then_some(Place { span, ..place })
+}
+
+fn locate_roughly(index: &LineIndex<'_>, wanted: &str) -> Option<Place> {
     let text = index.text();
     let loose = loose_matches(text, wanted, MAX_PLACES);
     if !loose.is_empty() {
         let spans: Vec<_> = loose.into_iter().map(|span| with_outer_blanks(text, span, wanted)).collect();
-        let least = spans.iter().min_by_key(|span| blank_differences(text, span, wanted))?.clone();
+        let least = spans.iter().min_by_key(|span| distance(text, span, wanted))?.clone();
         let others = spans.iter().filter(|span| **span != least).map(|span| span.start).collect();
         return Some(Place { span: least, others, is_loose_match: true });
     }
@@ -49,11 +55,18 @@ pub(super) fn locate(index: &LineIndex<'_>, wanted: &str) -> Option<Place> {
     Some(Place { span: edges_like(text, span, wanted), others: Vec::new(), is_loose_match: false })
 }
 
-/// How much a loose match differs from what was wanted: characters that are not the same at the same place.
-fn blank_differences(text: &str, span: &Range<usize>, wanted: &str) -> usize {
+/// The span with the line endings at its edges whole: a `\r` alone would not match.
+fn whole_endings(text: &str, span: Range<usize>) -> Range<usize> {
+    let is_inside = |at: usize| at > 0 && text.as_bytes().get(at - 1..at + 1) == Some(b"\r\n");
+    span.start - usize::from(is_inside(span.start))..span.end - usize::from(is_inside(span.end))
+}
+
+/// How much a loose match differs from what was wanted: lines that are not the same, then how far the lengths are
+/// apart.
+fn distance(text: &str, span: &Range<usize>, wanted: &str) -> (usize, usize) {
     let found = text.get(span.clone()).unwrap_or_default();
-    let differing = found.chars().zip(wanted.chars()).filter(|(one, two)| one != two).count();
-    differing + found.len().abs_diff(wanted.len())
+    let differing = found.lines().zip(wanted.lines()).filter(|(one, two)| one != two).count();
+    (differing, found.len().abs_diff(wanted.len()))
 }
 
 /// Widens a match over the blanks before and after it if what was wanted has blanks there too.
@@ -70,6 +83,9 @@ fn with_outer_blanks(text: &str, span: Range<usize>, wanted: &str) -> Range<usiz
             }
             left -= usize::from(c == '\n');
             start = at;
+            if c == '\n' && left == 0 && wanted.starts_with(['\r', '\n']) {
+                break;
+            }
         }
     }
     let mut end = span.end;

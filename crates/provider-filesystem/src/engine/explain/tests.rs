@@ -95,6 +95,19 @@ fn characters_that_only_look_alike() {
 }
 
 #[test]
+fn accents_and_their_composition() {
+    let (one, two) = ("caf\u{e9} x", "cafe\u{301} x");
+    check("cafe\u{301} x\n", one, &[Reason::Composition { line: 1 }], (1, 1), two);
+    check("caf\u{e9} x\n", two, &[Reason::Composition { line: 1 }], (1, 1), one);
+    check("un café\n", "un cafe", &[Reason::Accents { line: 1 }], (1, 1), "un café");
+}
+
+#[test]
+fn escape_sequences_given_for_characters() {
+    check("a\n\tb\n", "a\\n\\tb", &[Reason::Escapes], (1, 2), "a\n\tb");
+}
+
+#[test]
 fn line_numbers_copied_along() {
     let file = "x\n".repeat(11) + "foo()\nbar()\n";
     let old = "    12\tfoo()\n    13\tbar()";

@@ -132,7 +132,7 @@ impl Window {
         let mut notices = Vec::new();
         if let Some(next) = self.next {
             let lines = match (self.start_line, self.end_line, self.total_lines) {
-                (Some(first), Some(last), Some(total)) => format!("lines {first}-{last} of {total}; "),
+                (Some(first), Some(last), Some(total)) => format!("lines {first}–{last} of {total}; "),
                 _ => String::new(),
             };
             notices.push(match next {

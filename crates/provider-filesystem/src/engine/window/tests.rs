@@ -83,7 +83,7 @@ fn a_page_ends_on_a_whole_line() {
         (Some(1), Some(622), Some(Next::Line(623)))
     );
     assert_eq!(window.content.len(), 622 * 79);
-    assert_eq!(window.notices(), ["lines 1-622 of 1403; next: offset=623"]);
+    assert_eq!(window.notices(), ["lines 1–622 of 1403; next: offset=623"]);
 }
 
 #[test]
@@ -181,4 +181,56 @@ fn a_file_that_shrank_gives_what_is_there() {
     let reading = read_window(&mut Cursor::new(b"a\nb"), 100, &Request::default()).unwrap();
     let Reading::Text(window) = reading else { panic!("taken for binary") };
     assert_eq!((window.content.as_str(), window.shrank, window.total_bytes), ("a\nb", true, 3));
+}
+
+/// A file of one huge line that exists only while it is read, and how much of it was.
+struct HugeLine {
+    len: u64,
+    at: u64,
+    read: u64,
+}
+
+impl Read for HugeLine {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = usize::try_from(self.len - self.at).unwrap_or(usize::MAX).min(buffer.len());
+        for (byte, at) in buffer.iter_mut().zip(self.at..).take(got) {
+            *byte = b'a' + (at % 26) as u8;
+        }
+        self.at += got as u64;
+        self.read += got as u64;
+        Ok(got)
+    }
+}
+
+impl Seek for HugeLine {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(at) = to else { return Err(io::ErrorKind::Unsupported.into()) };
+        self.at = at;
+        Ok(at)
+    }
+}
+
+#[test]
+fn a_window_deep_inside_a_huge_line_reads_only_itself() {
+    let len = 8 << 30;
+    let mut file = HugeLine { len, at: 0, read: 0 };
+    let request = Request { byte_offset: Some(26 << 27), ..Request::default() };
+    let Reading::Text(window) = read_window(&mut file, len, &request).unwrap() else { panic!("binary") };
+    assert!(window.content.starts_with("abcdefgh"));
+    assert_eq!((window.content.len(), window.next), (48 * 1024, Some(Next::Byte((26 << 27) + 48 * 1024))));
+    assert_eq!((window.start_line, window.total_lines, window.total_bytes), (None, None, len));
+    assert!(file.read <= CHUNK as u64, "{} bytes were read", file.read);
+}
+
+#[test]
+fn a_huge_line_is_read_in_bounded_memory() {
+    let len = 64 << 20;
+    let mut file = HugeLine { len, at: 0, read: 0 };
+    let Reading::Text(window) = read_window(&mut file, len, &Request::default()).unwrap() else {
+        panic!("binary")
+    };
+    assert_eq!((window.content.len(), window.total_lines), (2000, Some(1)));
+    assert!(window.content.capacity() < 3 * CHUNK);
+    assert_eq!(window.next, Some(Next::Byte(2000)));
+    assert_eq!(window.cut_lines[0].omitted, len - 2000);
 }
