@@ -56,3 +56,8 @@ pub mod prelude {
         Process, Provider, Resource, Risk, Setup, Silent, ToolError, Tools,
     };
 }
+
+/// The README's provider is compiled with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExample;

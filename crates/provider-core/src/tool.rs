@@ -122,7 +122,7 @@ impl Setup {
 ///     }
 /// }
 ///
-/// # let _ = provider_core::Catalogue::of::<Hello>().unwrap();
+/// # let _ = provider_core::Catalogue::<Hello>::of().unwrap();
 /// ```
 pub trait Provider: Sized + Send + Sync + 'static {
     /// The catalog name, also the identity the kernel knows.

@@ -1,5 +1,7 @@
 //! The chores behind `cargo xtask`, one module each, so that tests can run them too.
 
+pub mod bench;
+pub mod docs;
 pub mod proto;
 
 use std::path::{Path, PathBuf};

@@ -11,12 +11,18 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Write catalog.md and docs/tools/ from the declarations of the tools.
+    Docs(xtask::docs::Arguments),
+    /// Measure what has a budget and write docs/benchmarks.md.
+    Bench(xtask::bench::Arguments),
     /// Write the code generated from proto/.
     Proto(xtask::proto::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match CommandLine::parse().chore {
+        Chore::Docs(arguments) => xtask::docs::run(&arguments),
+        Chore::Bench(arguments) => xtask::bench::run(&arguments),
         Chore::Proto(arguments) => xtask::proto::run(&arguments),
     }
 }

@@ -45,6 +45,7 @@ impl Provider for Demo {
         tools.data_source::<Leaks>();
         tools.data_source::<Lies>();
         tools.data_source::<Observed>();
+        tools.data_source::<AsksKernel>();
         tools.resource::<Count>().with_preview();
         tools.resource::<Sleepy>();
         tools.resource::<Runs>();
@@ -183,6 +184,29 @@ impl DataSource for Observed {
     type Stream = Silent;
     async fn invoke(demo: Arc<Demo>, _: NoArgs, _: Cx<Silent>) -> Result<Seen, ToolError> {
         Ok(Seen { observed: demo.observed.load(Ordering::Relaxed) })
+    }
+}
+
+struct AsksKernel;
+impl DataSource for AsksKernel {
+    const NAME: &'static str = "asks_kernel";
+    const CONCURRENCY: Concurrency = Concurrency::Shared;
+    type Provider = Demo;
+    type Args = NoArgs;
+    type Output = Text;
+    type Stream = Silent;
+    async fn invoke(_: Arc<Demo>, _: NoArgs, cx: Cx<Silent>) -> Result<Text, ToolError> {
+        let kernel = cx.kernel();
+        let session = kernel.session().await.map(|session| session.profile);
+        let config = kernel.config().await.map(|config| config.to_string());
+        let child = kernel.run_session(provider_core::SubSession::default()).await.map(|end| end.text);
+        let emitted = kernel
+            .emit(provider_core::EmittedKind::MemoryWrite, vec![1])
+            .await
+            .map(|()| "emitted".to_owned());
+        let told =
+            [session, config, child, emitted].map(|answer| answer.unwrap_or_else(|error| error.to_string()));
+        Ok(Text { said: told.join("; ") })
     }
 }
 

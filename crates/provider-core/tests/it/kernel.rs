@@ -18,7 +18,7 @@ use crate::demo::Demo;
 /// Log messages by session.
 type Logged = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 
-/// A kernel that offers nothing but its log.
+/// A kernel that offers nothing but its log and what it knows of a session.
 struct LogOnly(Logged);
 
 /// Implements the service with all operations but `log` answering that they are not offered.
@@ -33,6 +33,12 @@ macro_rules! log_only {
                 let messages = request.entries.into_iter().map(|entry| format!("{} {}", entry.message, json!(entry.fields.map(provider_core::wire::struct_to_value))));
                 self.0.lock().unwrap().entry(request.session_id.unwrap_or_default()).or_default().extend(messages);
                 Ok(Response::new(pb::LogResult {}))
+            }
+
+            async fn get_session(&self, request: Request<pb::GetSessionRequest>) -> Result<Response<pb::GetSessionResult>, Status> {
+                let profile = format!("profile of {}", request.into_inner().session_id);
+                let info = harness_proto::session::v1::SessionInfo { profile, ..Default::default() };
+                Ok(Response::new(pb::GetSessionResult { info: Some(info), ..Default::default() }))
             }
 
             $(async fn $name(&self, _: Request<pb::$request>) -> Result<Response<pb::$reply>, Status> {
@@ -56,7 +62,6 @@ log_only! {
     get_telemetry_config: GetTelemetryConfigRequest => GetTelemetryConfigResult;
     get_config: GetConfigRequest => GetConfigResult;
     publish: PublishRequest => PublishResult;
-    get_session: GetSessionRequest => GetSessionResult;
     get_session_state: GetSessionStateRequest => GetSessionStateResult;
     submit_input: SubmitInputRequest => SubmitInputResult;
     resolve_plan_decision: ResolvePlanDecisionRequest => ResolvePlanDecisionResult;
@@ -120,4 +125,23 @@ async fn a_log_entry_carries_the_session_of_its_call_and_no_secret() {
         assert!(echoes.clone().all(|entry| entry.starts_with(&own)), "{logged:?}");
     }
     assert!(!format!("{logged:?}").contains("hunter2"), "{logged:?}");
+}
+
+#[tokio::test]
+async fn callbacks_ask_for_the_calls_own_session_and_degrade() {
+    let services = Routes::new(KernelCallbackServiceServer::new(LogOnly(Logged::default())));
+    let harness = Harness::with_kernel::<Demo>(json!({}), services).await.unwrap().in_session("mine");
+    let said = harness.call("asks_kernel", json!({})).await.payload()["said"].clone();
+    assert_eq!(
+        said,
+        "profile of mine; the kernel does not offer GetConfig; the kernel does not offer RunSession; \
+         the kernel does not offer Emit"
+    );
+}
+
+#[tokio::test]
+async fn without_a_kernel_every_callback_degrades() {
+    let harness = Harness::start::<Demo>(json!({})).await.unwrap();
+    let said = harness.call("asks_kernel", json!({})).await.payload()["said"].clone();
+    assert_eq!(said.as_str().unwrap().matches("the kernel does not offer").count(), 4, "{said}");
 }
