@@ -59,7 +59,7 @@ impl Roots {
                 Ok(found) if last == Last::Follow && found.is_symlink() => {}
                 Ok(found) => return Ok(found),
                 Err(Errno::LOOP) => {}
-                Err(errno) => return Err(self.walk_error(&place, errno, shown)),
+                Err(errno) => return Err(PathError::from_errno(shown.to_owned(), "open", errno)),
             }
             place = self.follow(start, last, shown)?;
             self.check_rules(&place, access, shown)?;
@@ -116,28 +116,6 @@ impl Roots {
             Err(errno) => return Err(errno),
         };
         Ok(Found { place: place.clone(), directory, name, metadata })
-    }
-
-    fn walk_error(&self, place: &Place, errno: Errno, shown: &str) -> PathError {
-        match errno {
-            Errno::NOENT => PathError::NotFound {
-                path: shown.to_owned(),
-                missing_parent: self.first_missing(place),
-                nearest: Vec::new(),
-            },
-            other => PathError::from_errno(shown.to_owned(), "open", other),
-        }
-    }
-
-    /// The outermost directory on the way to `place` that is not there.
-    fn first_missing(&self, place: &Place) -> Option<String> {
-        let parent = place.relative.parent()?;
-        let mut on_the_way: Vec<&Path> = parent.ancestors().collect();
-        on_the_way.reverse();
-        let missing = on_the_way
-            .into_iter()
-            .find(|relative| beneath::open_directory(place.directory.as_fd(), relative).is_err())?;
-        Some(escape_bytes(join(self.root(place.root).path(), missing).as_os_str()))
     }
 }
 

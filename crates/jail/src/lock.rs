@@ -13,7 +13,6 @@ use rustix::io::Errno;
 
 use crate::follow::{Found, Last};
 use crate::path::CAUTIOUS;
-use crate::rules::Access;
 use crate::temporary::is_named;
 use crate::{FileKind, JailPath, Metadata, PathError, beneath};
 
@@ -91,10 +90,7 @@ impl JailPath {
     pub fn lock_for_write_within(&self, wait: Duration) -> Result<WriteLock, PathError> {
         let deadline = Instant::now() + wait;
         loop {
-            let found = match self.find(Last::Follow, Access::Write) {
-                Err(PathError::NotFound { missing_parent, .. }) => return Err(self.not_found(missing_parent)),
-                other => other?,
-            };
+            let found = self.find_for_new(Last::Follow)?;
             let mut notes = Vec::new();
             let target = match found.metadata {
                 Some(_) => self.lock_file(&found, deadline, &mut notes)?,

@@ -257,7 +257,7 @@ impl JailPath {
     ///
     /// [`PathError::Exists`], [`PathError::NotFound`] if its parent is missing, any [`PathError`] of finding that.
     pub fn create_dir(&self) -> Result<(), PathError> {
-        let found = self.find(Last::Keep, Access::Write)?;
+        let found = self.find_for_new(Last::Keep)?;
         if found.metadata.is_some() {
             return Err(PathError::Exists { path: self.to_string() });
         }
@@ -348,7 +348,7 @@ impl JailPath {
         self.refuse_root("rename")?;
         to.refuse_root("replace")?;
         let (from, _) = self.existing(Last::Keep, Access::Write)?;
-        let target = to.find(Last::Keep, Access::Write)?;
+        let target = to.find_for_new(Last::Keep)?;
         let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         rustix::fs::renameat_with(&from.directory, from.name(), &target.directory, target.name(), flags)
             .map_err(|errno| match errno {
@@ -379,20 +379,24 @@ impl JailPath {
         self.roots.find(&self.place, last, access, &self.to_string())
     }
 
+    /// As [`JailPath::find`] for writing; if the directory is missing, the error says which.
+    pub(crate) fn find_for_new(&self, last: Last) -> Result<Found, PathError> {
+        match self.find(last, Access::Write) {
+            Err(PathError::NotFound { .. }) => Err(suggest::not_found(self)),
+            other => other,
+        }
+    }
+
     /// As [`JailPath::find`], but a missing entry is an error that suggests names which exist.
     fn existing(&self, last: Last, access: Access) -> Result<(Found, Metadata), PathError> {
         match self.find(last, access) {
             Ok(mut found) => match found.metadata.take() {
                 Some(metadata) => Ok((found, metadata)),
-                None => Err(self.not_found(None)),
+                None => Err(suggest::not_found(self)),
             },
-            Err(PathError::NotFound { missing_parent, .. }) => Err(self.not_found(missing_parent)),
+            Err(PathError::NotFound { .. }) => Err(suggest::not_found(self)),
             Err(other) => Err(other),
         }
-    }
-
-    pub(crate) fn not_found(&self, missing_parent: Option<String>) -> PathError {
-        PathError::NotFound { path: self.to_string(), missing_parent, nearest: suggest::nearest(self) }
     }
 
     pub(crate) fn error(&self, action: &'static str, errno: Errno) -> PathError {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{
@@ -15,7 +15,7 @@ use crate::lock::{Stamp, Target, WriteLock};
 use crate::metadata::permissions;
 use crate::path::CAUTIOUS;
 use crate::preserve::copy_attributes;
-use crate::temporary::{Temporary, anonymous, is_named};
+use crate::temporary::{Temporary, anonymous, is_named, sweep};
 use crate::{JailPath, Metadata, PathError, beneath};
 
 /// What [`WriteLock::replace`] did.
@@ -70,17 +70,13 @@ impl WriteLock {
         &mut self,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<Replaced, PathError> {
-        let Self { asked, path, directory, name, target, notes } = self;
+        let Self { asked, directory, name, target, notes, .. } = self;
         let task = Replacement { asked, directory: directory.as_fd(), name: Path::new(name) };
         let mut replaced = match target {
             Target::Missing { .. } => task.create(write, target)?,
             Target::Existing { .. } => task.overwrite(write, target)?,
         };
-        if path.absolute() != asked.absolute() {
-            replaced
-                .notes
-                .push(format!("`{asked}` is a symbolic link, which was kept; `{path}` was written"));
-        }
+        task.settle_directory();
         replaced.notes.append(notes);
         Ok(replaced)
     }
@@ -106,7 +102,6 @@ impl<'a> Replacement<'a> {
         fsync(&*file).map_err(|errno| self.error("create", errno))?;
         self.put_new(temporary.name()).map_err(|errno| self.error("create", errno))?;
         let file = temporary.keep().map_err(|errno| self.error("create", errno))?;
-        self.sync_directory();
         let metadata = self.inspect(&file)?;
         *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
         Ok(Replaced { created: true, in_place: false, metadata, notes: Vec::new() })
@@ -156,7 +151,6 @@ impl<'a> Replacement<'a> {
                     Ok((file, notes)) => {
                         let metadata = self.inspect(&file)?;
                         *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
-                        self.sync_directory();
                         return Ok(Replaced { created: false, in_place: false, metadata, notes });
                     }
                     Err(SwapError::Failed(error)) => return Err(error),
@@ -293,12 +287,13 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Makes the new name survive a power failure, where the directory can be opened for that.
-    fn sync_directory(&self) {
+    /// Makes the new name survive a power failure, and removes what killed writers left beside it. Where the
+    /// directory cannot be read, neither can be done, and the file is as it should be all the same.
+    fn settle_directory(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAUTIOUS;
-        let opened: rustix::io::Result<OwnedFd> = beneath::open_name(self.directory, Path::new("."), flags);
-        if let Ok(directory) = opened {
-            let _ = fsync(directory);
+        if let Ok(directory) = beneath::open_name(self.directory, Path::new("."), flags) {
+            let _ = fsync(&directory);
+            let _ = sweep(&directory);
         }
     }
 

@@ -3,8 +3,10 @@
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 
-use crate::JailPath;
+use crate::follow::Last;
+use crate::rules::Access;
 use crate::temporary::is_temp_name;
+use crate::{JailPath, PathError};
 
 /// How many names are suggested.
 const MAX_NAMES: usize = 3;
@@ -12,21 +14,24 @@ const MAX_NAMES: usize = 3;
 /// In a larger directory only the first so many entries are looked at.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Up to three paths beside `path` that are spelled like it, best first. Denied names are never given away.
-pub(crate) fn nearest(path: &JailPath) -> Vec<String> {
-    // The nearest directory that exists, and the name that is missing in it.
+/// The error for a path with nothing at it: how much of it is missing, and what is there that is spelled like it.
+pub(crate) fn not_found(path: &JailPath) -> PathError {
     let mut missing = path.clone();
-    let (directory, wanted) = loop {
-        let (Some(parent), Some(name)) = (missing.parent(), missing.file_name().map(OsStr::to_owned)) else {
-            return Vec::new();
-        };
-        if parent.metadata_quietly() {
-            break (parent, name);
+    let nearest = loop {
+        let (Some(parent), Some(name)) = (missing.parent(), missing.file_name()) else { break Vec::new() };
+        if parent.is_there() {
+            break nearest(&parent, name);
         }
         missing = parent;
     };
+    let missing_parent = (missing != *path).then(|| missing.to_string());
+    PathError::NotFound { path: path.to_string(), missing_parent, nearest }
+}
+
+/// Up to three paths in `directory` that are spelled like `wanted`, best first. Denied names are never given away.
+fn nearest(directory: &JailPath, wanted: &OsStr) -> Vec<String> {
     let Ok(entries) = directory.read_dir() else { return Vec::new() };
-    let wanted = comparable(&wanted);
+    let wanted = comparable(wanted);
     let mut best: BinaryHeap<(usize, String)> = BinaryHeap::new();
     for entry in entries.take(MAX_ENTRIES).filter_map(Result::ok) {
         let Some(distance) = distance(&wanted, &comparable(&entry.name)) else { continue };
@@ -43,9 +48,9 @@ pub(crate) fn nearest(path: &JailPath) -> Vec<String> {
 }
 
 impl JailPath {
-    /// Whether the directory can be found, without suggesting anything if not.
-    fn metadata_quietly(&self) -> bool {
-        let found = self.find(crate::follow::Last::Follow, crate::rules::Access::Read);
+    /// Whether it can be found, without suggesting anything if not.
+    fn is_there(&self) -> bool {
+        let found = self.find(Last::Follow, Access::Read);
         found.is_ok_and(|found| found.metadata.is_some())
     }
 }

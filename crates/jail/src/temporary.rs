@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
 use rustix::io::{Errno, Result};
 
 use crate::path::CAUTIOUS;
@@ -18,6 +18,9 @@ const SUFFIX: &[u8] = b".tmp";
 
 /// How many names are tried before giving up; a second is hardly ever needed.
 const ATTEMPTS: usize = 128;
+
+/// A larger directory is not searched to its end for what the dead have left.
+const MAX_ENTRIES: usize = 20_000;
 
 /// Whether a name is one that a writer here gives its temporary files, which listings leave out.
 pub fn is_temp_name(name: &OsStr) -> bool {
@@ -34,15 +37,23 @@ pub fn is_temp_name(name: &OsStr) -> bool {
 /// Any [`PathError`] of opening the directory. A file that cannot be removed is left, and is no error.
 pub fn remove_stale_temps(directory: &JailPath) -> std::result::Result<usize, PathError> {
     let directory = directory.open_dir()?;
-    let entries = directory.entries()?.filter_map(std::result::Result::ok);
-    let stale = entries
-        .filter(|entry| entry.kind == FileKind::File && is_temp_name(&entry.name))
-        .filter(|entry| remove_if_stale(directory.handle(), Path::new(&entry.name)).is_ok());
+    sweep(directory.handle()).map_err(|errno| directory.path().error("list", errno))
+}
+
+/// [`remove_stale_temps`] in a directory that is open for reading.
+pub(crate) fn sweep(directory: &OwnedFd) -> Result<usize> {
+    let entries = Dir::read_from(directory)?.take(MAX_ENTRIES).filter_map(Result::ok);
+    let names = entries.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
+    let stale =
+        names.filter(|name| is_temp_name(name) && remove_if_stale(directory, Path::new(name)).is_ok());
     Ok(stale.count())
 }
 
 fn remove_if_stale(directory: &OwnedFd, name: &Path) -> Result<()> {
     let file = beneath::open_name(directory.as_fd(), name, OFlags::RDONLY | CAUTIOUS)?;
+    if Metadata::from(&fstat(&file)?).kind != FileKind::File {
+        return Err(Errno::INVAL);
+    }
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     match is_named(directory.as_fd(), name, &file)? {
         true => unlinkat(directory, name, AtFlags::empty()),

@@ -2,12 +2,14 @@
 
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use jail::Roots;
+use jail::{PathError, Roots, is_temp_name, remove_stale_temps};
 
 use crate::support::Fixture;
 
@@ -84,6 +86,51 @@ fn every_edit_of_many_threads_and_processes_lands() {
     expected.sort_unstable();
     assert_eq!(actual, expected);
     assert_eq!(fixture.names(""), ["file", "link", "sub"]);
+}
+
+/// Not a check of its own: what [`a_writer_that_is_killed_leaves_the_old_content`] starts and kills.
+#[test]
+#[ignore = "started by a_writer_that_is_killed_leaves_the_old_content"]
+fn stuck_process() {
+    let root = env::var(ROOT).unwrap();
+    let roots = Roots::open(&[root], &PathBuf::from("/")).unwrap();
+    let mut lock = roots.resolve("file", roots.first().path()).unwrap().lock_for_write().unwrap();
+    lock.replace_with(|file| {
+        file.write_all(b"half of the new con")?;
+        fs::write(roots.first().path().join("ready"), "")?;
+        loop {
+            thread::park();
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_writer_that_is_killed_leaves_the_old_content() {
+    let fixture = Fixture::new();
+    fixture.write("file", "old");
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "concurrency::stuck_process", "--quiet"])
+        .env(ROOT, fixture.repo(""))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !fixture.repo("ready").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        thread::sleep(Duration::from_millis(1));
+    }
+    let asked = fixture.ask("file").unwrap();
+    assert!(matches!(asked.lock_for_write_within(Duration::ZERO), Err(PathError::Locked { .. })));
+    let root = fixture.ask(".").unwrap();
+    assert_eq!(remove_stale_temps(&root).unwrap(), 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = fixture.names("");
+    assert!(left.len() == 3 && is_temp_name(left[0].as_ref()), "{left:?}");
+    assert_eq!(fixture.read("file").unwrap(), "old");
+    assert_eq!(remove_stale_temps(&root).unwrap(), 1);
+    fixture.replace("file", "new").unwrap();
+    assert_eq!(fixture.names(""), ["file", "ready"]);
 }
 
 #[test]
