@@ -5,6 +5,7 @@
 mod concurrency;
 mod links;
 mod listing;
+mod oracle;
 mod races;
 mod roots;
 mod rules;
