@@ -3,6 +3,7 @@
 //! [`engine`] is pure: what a read or an edit means, on bytes. `tools` has one file per tool, named as on the
 //! wire. Every path goes through [`provider_core::jail`]; there is no other way to a file here.
 
+mod cancellable;
 mod change;
 mod config;
 pub mod engine;

@@ -12,7 +12,8 @@ use provider_core::{Catalogue, Provider};
 use provider_filesystem::Filesystem;
 
 /// First line of every generated page.
-const NOTICE: &str = "<!-- Written by `cargo xtask docs` from the declarations of the tools. Do not edit. -->\n\n";
+const NOTICE: &str =
+    "<!-- Written by `cargo xtask docs` from the declarations of the tools. Do not edit. -->\n\n";
 
 /// Arguments of `cargo xtask docs`.
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// The declarations cannot be served.
 pub fn stale_pages(root: &Path) -> anyhow::Result<Vec<String>> {
-    let differs = |(path, text): &(PathBuf, String)| std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text);
+    let differs = |(path, text): &(PathBuf, String)| {
+        std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
+    };
     Ok(pages()?.into_iter().filter(differs).map(|(path, _)| path.display().to_string()).collect())
 }
 
@@ -114,13 +117,16 @@ fn concurrency(spec: Option<&ConcurrencySpec>) -> String {
 }
 
 fn timeout(tool: &ToolSchema) -> String {
-    tool.default_timeout.as_ref().map_or_else(|| "none".to_owned(), |timeout| format!("{} s", timeout.seconds))
+    tool.default_timeout
+        .as_ref()
+        .map_or_else(|| "none".to_owned(), |timeout| format!("{} s", timeout.seconds))
 }
 
 fn fields(schema: Option<&Schema>) -> String {
     let Some(schema) = schema else { return String::new() };
     let mark = |name: &String| if schema.required.contains(name) { name.clone() } else { format!("{name}?") };
-    let (required, optional): (Vec<_>, Vec<_>) = schema.properties.keys().partition(|name| schema.required.contains(*name));
+    let (required, optional): (Vec<_>, Vec<_>) =
+        schema.properties.keys().partition(|name| schema.required.contains(*name));
     required.into_iter().chain(optional).map(mark).collect::<Vec<_>>().join(", ")
 }
 
@@ -129,8 +135,17 @@ fn page(provider: &str, tool: &ToolSchema) -> String {
     let _ = writeln!(text, "- kind and risk: {}", classification(tool));
     let _ = writeln!(text, "- runs beside: {}", concurrency(tool.concurrency.as_ref()));
     let _ = writeln!(text, "- timeout: {}", timeout(tool));
-    let _ = writeln!(text, "- repeating a call changes nothing more: {}", if tool.idempotent { "yes" } else { "no" });
-    let _ = write!(text, "\n```sh\ntoolctl call {provider} {}{}\n```\n", tool.name, example(tool.input_schema.as_ref()));
+    let _ = writeln!(
+        text,
+        "- repeating a call changes nothing more: {}",
+        if tool.idempotent { "yes" } else { "no" }
+    );
+    let _ = write!(
+        text,
+        "\n```sh\ntoolctl call {provider} {}{}\n```\n",
+        tool.name,
+        example(tool.input_schema.as_ref())
+    );
     for (title, schema) in [("Arguments", &tool.input_schema), ("Result", &tool.output_schema)] {
         let _ = write!(text, "\n## {title}\n\n| field | type | |\n|---|---|---|\n");
         if let Some(schema) = schema {
@@ -150,7 +165,12 @@ fn rows(text: &mut String, prefix: &str, schema: &Schema) {
         schema.properties.iter().partition(|(name, _)| schema.required.contains(*name));
     for (mark, properties) in [("", required), ("?", optional)] {
         for (name, node) in properties {
-            let _ = writeln!(text, "| `{prefix}{name}`{mark} | {} | {} |", type_name(node), cell(&node.description));
+            let _ = writeln!(
+                text,
+                "| `{prefix}{name}`{mark} | {} | {} |",
+                type_name(node),
+                cell(&node.description)
+            );
             let (inner, suffix) = match &node.items {
                 Some(items) => (&**items, "[]."),
                 None => (node, "."),
@@ -197,7 +217,12 @@ fn attribute_row(text: &mut String, attribute: &ConfigAttribute) {
         other => short(other.as_str_name(), "ATTR_TYPE_"),
     };
     let secret = if attribute.sensitive { ", secret" } else { "" };
-    let _ = writeln!(text, "| `{}` | {kind}{secret} | {default} | {} |", attribute.name, cell(&attribute.description));
+    let _ = writeln!(
+        text,
+        "| `{}` | {kind}{secret} | {default} | {} |",
+        attribute.name,
+        cell(&attribute.description)
+    );
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `file_info`: what is at a path, without reading it to the model.
 
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use provider_core::jail::{FileKind, JailPath, Metadata, escape_bytes};
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::cancellable::Cancellable;
 use crate::engine::window::{Reading, Request, Window, read_window};
 
 /// Tells what is at a path: type, size, mode, time of change, and for text files encoding, line endings, number
@@ -56,11 +58,12 @@ impl DataSource for FileInfo {
 
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Silent>) -> Result<Output, ToolError> {
         let path = filesystem.locate(&args.path, cx.working_directory())?;
-        cx.blocking(move || inform(&path)).await
+        let context = cx.clone();
+        cx.blocking(move || inform(&path, &context)).await
     }
 }
 
-fn inform(path: &JailPath) -> Result<Output, ToolError> {
+fn inform(path: &JailPath, cx: &Cx<Silent>) -> Result<Output, ToolError> {
     let metadata = path.symlink_metadata()?;
     let mut output = Output {
         path: path.to_string(),
@@ -80,8 +83,9 @@ fn inform(path: &JailPath) -> Result<Output, ToolError> {
             let open = path.open_read()?;
             let size = open.metadata().size;
             let request = Request { limit: 1, ..Request::default() };
-            let unreadable = |error: std::io::Error| ToolError::execution_failed(format!("{path}: {error}"));
-            match read_window(&mut open.into_file(), size, &request).map_err(unreadable)? {
+            let mut file = Cancellable::new(open.into_file(), cx);
+            let reading = read_window(&mut file, size, &request);
+            match reading.map_err(|error| Cancellable::<File, Silent>::error(cx, path, &error))? {
                 Reading::Text(window) => output.describe(window),
                 Reading::Binary { sha256, .. } => output.sha256 = sha256,
             }

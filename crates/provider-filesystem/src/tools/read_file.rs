@@ -1,7 +1,7 @@
 //! `read_file`: a window of a file, of any size, in bounded memory.
 
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc as Shared;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use provider_core::jail::{JailPath, OpenFile};
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::cancellable::Cancellable;
 use crate::config::Media as MediaPolicy;
 use crate::engine::window::{Next, Reading, Request, Window, read_window};
 use crate::memory::{LARGEST_CONTENT, Shown};
@@ -135,11 +136,13 @@ fn read(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Silent>) 
         ..Request::default()
     };
     let open = path.open_read()?;
-    let source = Source::of(path, open)?;
-    let (reading, source) = source.window(path, &request)?;
+    let mut source = Source::of(open, cx).map_err(|error| unreadable(cx, path, &error))?;
+    let reading = source.window(&request, cx).map_err(|error| unreadable(cx, path, &error))?;
     match reading {
         Reading::Text(window) => Ok(text(filesystem, path, window, source, cx)),
-        Reading::Binary { total_bytes, sha256 } => other(filesystem.media, path, source, total_bytes, sha256),
+        Reading::Binary { total_bytes, sha256 } => {
+            other(filesystem.media, path, source, total_bytes, sha256, cx)
+        }
     }
 }
 
@@ -153,29 +156,28 @@ struct Source {
 }
 
 impl Source {
-    fn of(path: &JailPath, open: OpenFile) -> Result<Self, ToolError> {
+    fn of(open: OpenFile, cx: &Cx<Silent>) -> io::Result<Self> {
         let (size, modified) = (open.metadata().size, open.metadata().modified);
         let real_path = open.resolved().absolute();
         let mut source = Self { file: open.into_file(), size, modified, real_path, content: None };
         if size <= LARGEST_CONTENT as u64 {
-            source.content = Some(source.head(size).map_err(|error| unreadable(path, &error))?.into());
+            source.content = Some(source.head(size, cx)?.into());
         }
         Ok(source)
     }
 
-    fn head(&mut self, bytes: u64) -> std::io::Result<Vec<u8>> {
+    fn head(&mut self, bytes: u64, cx: &Cx<Silent>) -> io::Result<Vec<u8>> {
         let mut head = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.by_ref().take(bytes).read_to_end(&mut head)?;
+        Cancellable::new(&mut self.file, cx).take(bytes).read_to_end(&mut head)?;
         Ok(head)
     }
 
-    fn window(mut self, path: &JailPath, request: &Request) -> Result<(Reading, Self), ToolError> {
-        let reading = match &self.content {
+    fn window(&mut self, request: &Request, cx: &Cx<Silent>) -> io::Result<Reading> {
+        match &self.content {
             Some(content) => read_window(&mut Cursor::new(&**content), content.len() as u64, request),
-            None => read_window(&mut self.file, self.size, request),
-        };
-        Ok((reading.map_err(|error| unreadable(path, &error))?, self))
+            None => read_window(&mut Cancellable::new(&mut self.file, cx), self.size, request),
+        }
     }
 
     /// Whether the file is no longer what it was when it was opened.
@@ -187,8 +189,8 @@ impl Source {
     }
 }
 
-fn unreadable(path: &JailPath, error: &std::io::Error) -> ToolError {
-    ToolError::execution_failed(format!("{path} cannot be read: {error}"))
+fn unreadable(cx: &Cx<Silent>, path: &JailPath, error: &io::Error) -> ToolError {
+    Cancellable::<File, Silent>::error(cx, path, error)
 }
 
 fn text(filesystem: &Filesystem, path: &JailPath, window: Window, source: Source, cx: &Cx<Silent>) -> Output {
@@ -235,13 +237,14 @@ fn other(
     mut source: Source,
     total_bytes: u64,
     sha256: Option<String>,
+    cx: &Cx<Silent>,
 ) -> Result<Output, ToolError> {
-    let head = source.head(total_bytes.min(1 << 20)).map_err(|error| unreadable(path, &error))?;
+    let head = source.head(total_bytes.min(1 << 20), cx).map_err(|error| unreadable(cx, path, &error))?;
     let (kind, content, mime_type) = describe(path, &head, total_bytes)?;
     let inline = policy == MediaPolicy::Inline && kind == FileContent::Image && total_bytes <= LARGEST_INLINE;
     let media = match mime_type.filter(|_| inline) {
         Some(mime_type) => {
-            let bytes = source.head(total_bytes).map_err(|error| unreadable(path, &error))?;
+            let bytes = source.head(total_bytes, cx).map_err(|error| unreadable(cx, path, &error))?;
             Some(MediaContent { mime_type: mime_type.to_owned(), data_base64: STANDARD.encode(bytes) })
         }
         None => None,
