@@ -1,270 +1,15 @@
 //! What exactly differs between the text of the file and the text that was given.
 
-use std::fmt;
+use std::collections::HashSet;
 
 use super::MAX_SHOWN_LINES;
+use super::difference::LineDifference;
 use super::loose::{loosened, plain};
-use super::visible::{all_visible, code_point, visible};
+use super::reason::Reason;
+use super::visible::is_invisible;
 
-/// A reason why a text does not occur, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// Line numbers were copied along with the text.
-    LineNumbers,
-    /// One indents with tabs, the other with spaces.
-    TabsAndSpaces {
-        /// The first such line of the file.
-        line: usize,
-        /// Whether it is the file that has the tabs.
-        tabs_in_file: bool,
-    },
-    /// A line is indented differently.
-    Indentation {
-        /// The first such line of the file.
-        line: usize,
-        /// Columns in the file.
-        in_file: usize,
-        /// Columns in the text that was given.
-        given: usize,
-    },
-    /// A line of the file has blanks at its end that were not given.
-    TrailingBlanks {
-        /// The line of the file.
-        line: usize,
-        /// How many.
-        count: usize,
-        /// What they are: `space`, `tab` or `blank`.
-        what: &'static str,
-    },
-    /// The text that was given has blanks at the end of a line that the file has not.
-    ExtraTrailingBlanks {
-        /// The line of the file.
-        line: usize,
-        /// How many.
-        count: usize,
-    },
-    /// The file has a blank line that was not given.
-    MissingBlankLine {
-        /// The line of the file that is blank.
-        line: usize,
-    },
-    /// The text that was given has a blank line that the file has not.
-    ExtraBlankLine {
-        /// The line of the file that follows it.
-        line: usize,
-    },
-    /// Upper and lower case differ.
-    Case {
-        /// The first such line of the file.
-        line: usize,
-    },
-    /// A character only looks like the one that was given.
-    LookAlike {
-        /// The first such line of the file.
-        line: usize,
-        /// The character in the file.
-        in_file: char,
-        /// The character that was given; `None` when there is none at the place.
-        given: Option<char>,
-    },
-    /// The same characters are composed differently (`é` as one code point or as two).
-    Composition {
-        /// The first such line of the file.
-        line: usize,
-    },
-    /// Letters differ in their accents.
-    Accents {
-        /// The first such line of the file.
-        line: usize,
-    },
-    /// The text that was given writes line ends, tabs or quotes as escape sequences.
-    Escapes,
-    /// White space inside a line differs.
-    Spacing {
-        /// The first such line of the file.
-        line: usize,
-    },
-    /// The lines are broken at other places.
-    LineBreaks {
-        /// The line of the file from which on they differ.
-        line: usize,
-    },
-    /// The text begins and ends as given and differs in between.
-    Middle {
-        /// The first line of the file that differs.
-        first: usize,
-        /// The last.
-        last: usize,
-    },
-    /// The text itself differs.
-    Words {
-        /// How many lines differ.
-        lines: usize,
-    },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LineNumbers => f.write_str(
-                "it looks like it includes read_file's line numbers: they are not part of the file",
-            ),
-            Self::TabsAndSpaces { line, tabs_in_file: true } => {
-                write!(f, "line {line} is indented with tabs in the file, with spaces in old_str")
-            }
-            Self::TabsAndSpaces { line, tabs_in_file: false } => {
-                write!(f, "line {line} is indented with spaces in the file, with tabs in old_str")
-            }
-            Self::Indentation { line, in_file, given } => {
-                write!(
-                    f,
-                    "the indentation differs: line {line} has {in_file} blanks in the file, {given} in old_str"
-                )
-            }
-            Self::TrailingBlanks { line, count, what } => {
-                let plural = if *count == 1 { "" } else { "s" };
-                write!(f, "line {line} has {count} trailing {what}{plural} in the file, old_str has not")
-            }
-            Self::ExtraTrailingBlanks { line, count } => {
-                let plural = if *count == 1 { "" } else { "s" };
-                write!(f, "old_str has {count} trailing blank{plural} where line {line} of the file has none")
-            }
-            Self::MissingBlankLine { line } => {
-                write!(f, "line {line} of the file is blank, old_str lacks a blank line there")
-            }
-            Self::ExtraBlankLine { line } => {
-                write!(f, "old_str has a blank line before line {line} that the file does not have")
-            }
-            Self::Case { line } => write!(f, "upper and lower case differ in line {line}"),
-            Self::LookAlike { line, in_file, given: Some(given) } => write!(
-                f,
-                "line {line} has {} ({}) in the file where old_str has {} ({})",
-                name(*in_file),
-                code_point(*in_file),
-                name(*given),
-                code_point(*given)
-            ),
-            Self::LookAlike { line, in_file, given: None } => {
-                write!(
-                    f,
-                    "line {line} has {} ({}) in the file that old_str lacks",
-                    name(*in_file),
-                    code_point(*in_file)
-                )
-            }
-            Self::Composition { line } => {
-                write!(f, "line {line} has accented letters composed of other code points than in old_str")
-            }
-            Self::Accents { line } => write!(f, "letters of line {line} have other accents in the file"),
-            Self::Escapes => f.write_str(
-                "old_str has a backslash and a letter (such as \\n) where the file has the character itself",
-            ),
-            Self::Spacing { line } => write!(f, "the white space inside line {line} differs"),
-            Self::LineBreaks { line } => write!(f, "the lines are broken differently from line {line} on"),
-            Self::Middle { first, last } => {
-                write!(f, "it begins and ends as in the file, but lines {first} to {last} in between differ")
-            }
-            Self::Words { lines: 1 } => f.write_str("one line differs"),
-            Self::Words { lines } => write!(f, "{lines} lines differ"),
-        }
-    }
-}
-
-fn name(c: char) -> String {
-    match c {
-        '\u{a0}' => "a no-break space".to_owned(),
-        ' ' => "a space".to_owned(),
-        '‘' | '’' | '“' | '”' => format!("the curly quote {c}"),
-        '–' | '—' => format!("the long dash {c}"),
-        invisible if super::visible::is_invisible(invisible) => "an invisible character".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// A line that differs, in the file and as given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineDifference {
-    /// Its number in the file; `None` when the file has no such line.
-    pub line: Option<usize>,
-    /// The line in the file, without its ending.
-    pub in_file: Option<String>,
-    /// The line that was given, without its ending.
-    pub given: Option<String>,
-}
-
-/// Shows both lines with their white space visible and, where words differ, the characters that do.
-impl fmt::Display for LineDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
-        match (&self.in_file, &self.given) {
-            (Some(in_file), Some(given)) => {
-                let (in_file, given) = clip_pair(in_file, given);
-                write!(f, "  file {number}: {}\n  old_str: {}", visible(&in_file), visible(&given))?;
-                if loosened(&in_file) != loosened(&given) {
-                    write!(f, "\n  change old_str so: {}", character_diff(&given, &in_file))?;
-                }
-                Ok(())
-            }
-            (Some(in_file), None) => {
-                write!(f, "  file {number}: {} (not in old_str)", visible(&clip(in_file)))
-            }
-            (None, Some(given)) => write!(f, "  old_str: {} (not in the file)", visible(&clip(given))),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-const MAX_SHOWN_CHARS: usize = 300;
-
-fn clip(line: &str) -> String {
-    match line.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.to_owned(),
-    }
-}
-
-/// Two long lines, from shortly before where they begin to differ.
-fn clip_pair(one: &str, two: &str) -> (String, String) {
-    const LEAD: usize = 40;
-    if one.len().max(two.len()) <= MAX_SHOWN_CHARS {
-        return (one.to_owned(), two.to_owned());
-    }
-    let same = one.chars().zip(two.chars()).take_while(|(one, two)| one == two).count();
-    let skip = same.saturating_sub(LEAD);
-    let from = |line: &str| {
-        let rest: String = line.chars().skip(skip).collect();
-        let lead = if skip > 0 { "…" } else { "" };
-        format!("{lead}{}", clip(&rest))
-    };
-    (from(one), from(two))
-}
-
-/// One line with what to take away as `[-…-]` and what to add as `{+…+}`.
-fn character_diff(from: &str, to: &str) -> String {
-    use similar::{ChangeTag, TextDiff};
-    let diff = TextDiff::from_chars(from, to);
-    let mut text = String::new();
-    let mut changes = diff.iter_all_changes().peekable();
-    while let Some(change) = changes.next() {
-        let tag = change.tag();
-        let mut run = change.value().to_owned();
-        while let Some(next) = changes.next_if(|next| next.tag() == tag) {
-            run.push_str(next.value());
-        }
-        match tag {
-            ChangeTag::Equal => text.push_str(&visible_inside(&run)),
-            ChangeTag::Delete => text.push_str(&format!("[-{}-]", all_visible(&run))),
-            ChangeTag::Insert => text.push_str(&format!("{{+{}+}}", all_visible(&run))),
-        }
-    }
-    text
-}
-
-fn visible_inside(run: &str) -> String {
-    run.chars()
-        .map(|c| if c == ' ' { " ".to_owned() } else { all_visible(c.encode_utf8(&mut [0; 4])) })
-        .collect()
-}
+/// More reasons are not given.
+const MAX_REASONS: usize = 10;
 
 /// The outcome of a comparison.
 pub(super) struct Compared {
@@ -286,16 +31,24 @@ pub(super) fn compare(in_file: &str, given: &str, start_line: usize, is_loose_ma
 }
 
 impl Compared {
+    /// Adds a reason: the first of its kind, or one of the first few of a kind that is named one by one.
     fn add(&mut self, reason: Reason) {
-        let is_known = |known: &Reason| std::mem::discriminant(known) == std::mem::discriminant(&reason);
-        // Trailing blanks and blank lines are named one by one, the rest by its first line.
+        let is_alike = |known: &Reason| match (known, &reason) {
+            (
+                Reason::LookAlike { in_file, given, .. },
+                Reason::LookAlike { in_file: other, given: wanted, .. },
+            ) => (in_file, given) == (other, wanted),
+            _ => std::mem::discriminant(known) == std::mem::discriminant(&reason),
+        };
         let most = match reason {
             Reason::TrailingBlanks { .. }
             | Reason::MissingBlankLine { .. }
             | Reason::ExtraBlankLine { .. } => MAX_SHOWN_LINES,
             _ => 1,
         };
-        if self.reasons.iter().filter(|known| is_known(known)).count() < most {
+        if self.reasons.len() < MAX_REASONS
+            && self.reasons.iter().filter(|known| is_alike(known)).count() < most
+        {
             self.reasons.push(reason);
         }
     }
@@ -370,21 +123,21 @@ impl Compared {
         self.inside(line, body, given_body);
     }
 
+    /// Names how what stands between the blanks at the ends of two lines differs.
     fn inside(&mut self, line: usize, body: &str, given: &str) {
-        let is_blank = |c: char| c.is_ascii_whitespace();
-        let solid = |text: &str| text.chars().filter(|&c| !is_blank(c)).collect::<Vec<_>>();
-        let (one, two) = (solid(body), solid(given));
-        let look_alike = |c: char| plain(c) != c || super::visible::is_invisible(c);
-        if let Some(odd) = one.iter().copied().find(|&c| look_alike(c) && !two.contains(&c)) {
-            let given = counterpart(body, given, odd);
-            self.add(Reason::LookAlike { line, in_file: odd, given });
-        } else if let Some(odd) = two.iter().copied().find(|&c| look_alike(c) && !one.contains(&c)) {
-            let in_file = counterpart(given, body, odd).unwrap_or(plain(odd));
-            self.add(Reason::LookAlike { line, in_file, given: Some(odd) });
+        for odd in only_in(body, given) {
+            self.add(Reason::LookAlike { line, in_file: odd, given: counterpart(body, given, odd) });
         }
-        let seen = |chars: &[char]| chars.iter().filter(|&&c| !look_alike(c)).copied().collect::<String>();
-        let (one, two) = (seen(&one), seen(&two));
-        self.letters(line, &one, &two);
+        for odd in only_in(given, body) {
+            let in_file = counterpart(given, body, odd).unwrap_or(plain(odd));
+            if !is_look_alike(in_file) {
+                self.add(Reason::LookAlike { line, in_file, given: Some(odd) });
+            }
+        }
+        let letters = |text: &str| -> String {
+            text.chars().filter(|&c| !c.is_whitespace() && !is_invisible(c)).map(plain).collect()
+        };
+        self.letters(line, &letters(body), &letters(given));
         if spaces_differ(body, given) {
             self.add(Reason::Spacing { line });
         }
@@ -446,6 +199,17 @@ impl Compared {
             None => {}
         }
     }
+}
+
+/// Whether a character is easily taken for another.
+fn is_look_alike(c: char) -> bool {
+    plain(c) != c || is_invisible(c)
+}
+
+/// The look-alikes of `text` that `other` does not have, each once.
+fn only_in(text: &str, other: &str) -> Vec<char> {
+    let mut known: HashSet<char> = other.chars().filter(|&c| is_look_alike(c)).collect();
+    text.chars().filter(|&c| is_look_alike(c) && known.insert(c)).collect()
 }
 
 /// The character of `other` that stands where `odd` stands in `text`, if it is one that looks like it.

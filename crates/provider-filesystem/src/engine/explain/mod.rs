@@ -5,16 +5,19 @@
 
 mod ambiguous;
 mod compare;
+mod difference;
 mod line_numbers;
 mod loose;
 mod nearest;
+mod reason;
 mod visible;
 
 use std::fmt;
 use std::ops::Range;
 
 pub use ambiguous::{Ambiguity, Candidate};
-pub use compare::{LineDifference, Reason};
+pub use difference::LineDifference;
+pub use reason::Reason;
 
 use super::find::find;
 use super::text::LineIndex;
@@ -37,8 +40,19 @@ pub struct Explanation {
     pub nearest: Option<Nearest>,
     /// The text that was looked for without the line numbers that were copied along, if there were any.
     pub cleaned: Option<String>,
-    /// The file was too large to look for something similar.
-    pub too_large: bool,
+    /// Whether, and why not, the file was searched for something similar.
+    pub search: Search,
+}
+
+/// Whether a file was searched for something similar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// It was.
+    Done,
+    /// There is nothing in it.
+    Empty,
+    /// It is too large for that.
+    TooLarge,
 }
 
 /// A piece of the file that resembles what was looked for.
@@ -63,8 +77,9 @@ impl Explanation {
         let cleaned = line_numbers::without_line_numbers(needle);
         let mut reasons: Vec<Reason> = cleaned.iter().map(|_| Reason::LineNumbers).collect();
         if haystack.len() > MAX_SEARCHED_BYTES {
-            return Self { reasons, nearest: None, cleaned, too_large: true };
+            return Self { reasons, nearest: None, cleaned, search: Search::TooLarge };
         }
+        let search = if haystack.is_empty() { Search::Empty } else { Search::Done };
         let index = LineIndex::new(haystack);
         let mut wanted = cleaned.as_deref().unwrap_or(needle).replace("\r\n", "\n");
         let mut found = cleaned.as_ref().and_then(|_| find(haystack, &wanted));
@@ -82,7 +97,8 @@ impl Explanation {
         let nearest = place.map(|place| {
             let text = to_offer(haystack, &place.span);
             let start_line = index.line_of(place.span.start);
-            let compared = compare::compare(&text, &wanted, start_line, place.is_loose_match);
+            let compared =
+                compare::compare(&text.replace("\r\n", "\n"), &wanted, start_line, place.is_loose_match);
             reasons.extend(compared.reasons);
             Nearest {
                 start_line,
@@ -92,7 +108,7 @@ impl Explanation {
                 also_in_lines: place.others.iter().map(|&at| index.line_of(at)).collect(),
             }
         });
-        Self { reasons, nearest, cleaned, too_large: false }
+        Self { reasons, nearest, cleaned, search }
     }
 }
 
@@ -117,8 +133,12 @@ fn unescaped(text: &str) -> Option<String> {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("old_str does not occur in the file; nothing was changed.")?;
-        if self.too_large {
-            f.write_str(" The file is too large to look for similar text: find the place with grep.")?;
+        match self.search {
+            Search::Done => {}
+            Search::Empty => f.write_str(" The file is empty.")?,
+            Search::TooLarge => {
+                f.write_str(" The file is too large to look for similar text: find the place with grep.")?;
+            }
         }
         for reason in &self.reasons {
             write!(f, "\n- {reason}")?;
@@ -130,7 +150,7 @@ impl fmt::Display for Explanation {
                     write!(f, " Without the line numbers it is not in the file either:\n{cleaned}")
                 }
                 Some(_) => f.write_str(" Without them it is not in the file either."),
-                None if self.too_large => Ok(()),
+                None if self.search != Search::Done => Ok(()),
                 None => {
                     f.write_str(" Nothing in it is similar: read the file again and copy the text from it.")
                 }

@@ -85,13 +85,19 @@ fn case_that_differs() {
 
 #[test]
 fn characters_that_only_look_alike() {
-    let reason = Reason::LookAlike { line: 1, in_file: '“', given: Some('"') };
-    check("say “hi”\n", "say \"hi\"", &[reason], (1, 1), "say “hi”");
+    let reasons = ['“', '”'].map(|in_file| Reason::LookAlike { line: 1, in_file, given: Some('"') });
+    check("say “hi”\n", "say \"hi\"", &reasons, (1, 1), "say “hi”");
     let reason = Reason::LookAlike { line: 2, in_file: '\u{a0}', given: Some(' ') };
     assert!(reason.to_string().contains("no-break space"));
     check("one\nx\u{a0}y z\n", "x y z", &[reason], (2, 2), "x\u{a0}y z");
     let reason = Reason::LookAlike { line: 1, in_file: '-', given: Some('–') };
     check("a - b\n", "a – b", &[reason], (1, 1), "a - b");
+    let reasons = [('\u{a0}', ' '), ('“', '"'), ('”', '"')].map(|(in_file, given)| Reason::LookAlike {
+        line: 1,
+        in_file,
+        given: Some(given),
+    });
+    check("x\u{a0}“y”\n", "x \"y\"", &reasons, (1, 1), "x\u{a0}“y”");
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn a_block_with_an_invented_middle_is_shown_as_it_is() {
     let old = "fn start() {\n  let a = b;\n  if c {\n    d(e);\n  }\n  f.g();\n  h\n} // start\n";
     check(&file, old, &[Reason::Middle { first: 3, last: 8 }], (2, 9), block);
     let message = explain(&file, old).to_string();
-    assert!(message.contains("file 3: ··one();\n  old_str: ··let a = b;"), "{message}");
+    assert!(message.contains("file 3: ··one();\n  old_str: ··let a = b;\n  file 4: ··two();"), "{message}");
 }
 
 #[test]
@@ -159,8 +165,8 @@ fn nothing_similar_is_said_so() {
     let explanation = explain("alpha\nbeta\n", "zzz qqq jjj www");
     assert_eq!((explanation.nearest.as_ref(), explanation.reasons.as_slice()), (None, &[][..]));
     assert!(explanation.to_string().contains("read the file again"));
-    explain("", "a");
-    explain("a", " \n\t");
+    assert!(explain("", "a").to_string().contains("The file is empty"));
+    assert_eq!(explain("a", " \n\t").nearest, None);
 }
 
 #[test]
@@ -181,6 +187,7 @@ fn hostile_input_stays_linear() {
     // Each of these would take minutes if any step compared every line with every other.
     let same = "aaaa aaaa aaaa aaaa\n".repeat(20_000);
     explain(&same, &("aaaa aaaa aaaa aaaa\n".repeat(20_000) + "b"));
+    explain(&"“".repeat(100_000), &"\"".repeat(100_000));
     explain(&"a".repeat(400_000), &("a".repeat(200_000) + "b"));
     explain(&same, &("aaaa aaaa\taaaa aaaa\n".repeat(500) + "bbbbbbb"));
     let numbered: String = (0..20_000).map(|n| format!("let value_{n} = compute({n});\n")).collect();
