@@ -85,8 +85,8 @@ impl Locked {
 
     /// The file behind the path, where the path is a symbolic link.
     pub(crate) fn note_link(&self, path: &JailPath, cx: &Cx<Events>) {
-        if self.lock.path().relative() != path.relative() {
-            cx.note(format!("{path} is a symbolic link; {} was changed", self.lock.path()));
+        if self.real() != path.absolute() {
+            cx.note(format!("{path} leads through a symbolic link; {} was changed", self.lock.path()));
         }
     }
 
@@ -111,7 +111,8 @@ impl Locked {
             self.note_link(path, cx);
         }
         let hash = sha256(&plan.after);
-        filesystem.memory.wrote(cx.session_id(), &real, hash.clone(), &plan.after, whole);
+        let replaced = plan.before.as_deref().filter(|_| !whole).map(sha256);
+        filesystem.memory.wrote(cx.session_id(), &real, hash.clone(), &plan.after, replaced.as_deref());
         Ok(hash)
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Seen {
     pub(crate) sha256: String,
     /// The file as it was, if it was small enough to keep.
     pub(crate) content: Option<Arc<[u8]>>,
+    /// Whether nothing of the file was ever shown: it was only edited.
+    pub(crate) unread: bool,
     lines: LineSet,
 }
 
@@ -105,21 +107,32 @@ impl Memory {
         if let Some(range) = shown.lines {
             lines.add(*range.start(), *range.end());
         }
-        files.put(key, Seen { sha256: shown.sha256, content: shown.content, lines });
+        files.put(key, Seen { sha256: shown.sha256, content: shown.content, unread: false, lines });
     }
 
-    /// Records that a session wrote a file: it knows all of it if it knew all before, or wrote it whole.
-    pub(crate) fn wrote(&self, session: &str, path: &Path, sha256: String, content: &[u8], whole: bool) {
+    /// Records that a session changed a file: it knows all of it if it wrote it whole, or knew all of what was there
+    /// before. `replaced` is the hash of that; `None` when the file was written whole.
+    pub(crate) fn wrote(
+        &self,
+        session: &str,
+        path: &Path,
+        sha256: String,
+        content: &[u8],
+        replaced: Option<&str>,
+    ) {
         let total = content.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
         let key = (session.to_owned(), path.to_owned());
         let mut files = self.files();
-        let knew_all = whole || files.seen.get(&key).is_some_and(Seen::is_whole);
+        let unread = replaced.is_some() && files.seen.get(&key).is_none_or(|seen| seen.unread);
+        let knew_all = replaced.is_none_or(|replaced| {
+            files.seen.get(&key).is_some_and(|seen| seen.sha256 == replaced && seen.is_whole())
+        });
         let mut lines = LineSet { total, seen: Vec::new() };
         if knew_all {
             lines.add(1, total);
         }
         let content = (content.len() <= LARGEST_CONTENT).then(|| content.into());
-        files.put(key, Seen { sha256, content, lines });
+        files.put(key, Seen { sha256, content, unread, lines });
     }
 }
 

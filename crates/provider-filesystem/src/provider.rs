@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use provider_core::jail::{JailPath, Roots, Rules};
+use provider_core::jail::{JailPath, RootError, Roots, Rules};
 use provider_core::prelude::*;
 
 use crate::config::{FilesystemConfig, Media, Stale};
@@ -28,12 +28,8 @@ impl Provider for Filesystem {
     type Config = FilesystemConfig;
 
     async fn configure(config: FilesystemConfig, setup: Setup) -> Result<Self, ToolError> {
-        let invalid = |error: provider_core::jail::RootError| ToolError::invalid_arguments(error.to_string());
-        let roots = Roots::open(&config.allowed_roots, setup.directory()).map_err(invalid)?;
-        let rules = Rules { deny: config.deny, protect: config.protect };
-        let roots = roots.with_rules(&rules).map_err(invalid)?;
         Ok(Self {
-            roots,
+            roots: roots(&config, setup.directory())?,
             read_only: config.read_only,
             stale: config.stale,
             media: config.media,
@@ -48,6 +44,37 @@ impl Provider for Filesystem {
         tools.resource::<WriteFile>().with_preview();
         tools.resource::<EditFile>().with_preview();
     }
+}
+
+/// The roots with their rules.
+fn roots(config: &FilesystemConfig, directory: &Path) -> Result<Roots, ToolError> {
+    let rules = Rules { deny: config.deny.clone(), protect: config.protect.clone() };
+    Roots::open(&config.allowed_roots, directory).and_then(|roots| roots.with_rules(&rules)).map_err(
+        |first| match wrong_paths(config, directory) {
+            all if all.is_empty() => ToolError::invalid_arguments(first.to_string()),
+            all => ToolError::invalid_arguments(all.join("\n")),
+        },
+    )
+}
+
+/// All that is wrong with the roots and the patterns, each tried by itself.
+fn wrong_paths(config: &FilesystemConfig, directory: &Path) -> Vec<String> {
+    let root = |(index, root)| {
+        let error = Roots::open(std::slice::from_ref(root), directory).err()?;
+        Some(match error {
+            RootError::Root { configured, reason, .. } => RootError::Root { index, configured, reason },
+            other => other,
+        })
+    };
+    let mut wrong: Vec<RootError> = config.allowed_roots.iter().enumerate().filter_map(root).collect();
+    // Patterns can be looked at without the configured roots: any directory will do.
+    if let Ok(anywhere) = Roots::open(&["/".to_owned()], directory) {
+        let deny = config.deny.iter().map(|glob| Rules { deny: vec![glob.clone()], ..Rules::default() });
+        let protect =
+            config.protect.iter().map(|glob| Rules { protect: vec![glob.clone()], ..Rules::default() });
+        wrong.extend(deny.chain(protect).filter_map(|rules| anywhere.with_rules(&rules).err()));
+    }
+    wrong.iter().map(ToString::to_string).collect()
 }
 
 /// What a preview can say about a path when no working directory came with it.

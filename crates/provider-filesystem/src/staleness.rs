@@ -72,7 +72,7 @@ pub(crate) fn check_write(
     let Some(content) = target.content.filter(|_| !is_waived(filesystem, claim)) else { return Ok(()) };
     match filesystem.memory.seen(claim.session, target.real) {
         Some(seen) if seen.sha256 != sha256(content) => Err(changed(target.shown, &seen, content)),
-        Some(seen) if !seen.is_whole() => {
+        Some(seen) if !seen.unread && !seen.is_whole() => {
             let (lines, total) = seen.coverage();
             let text = format!(
                 "{}: only {lines} of its {total} lines were read, so overwriting it could lose the rest; nothing was \
@@ -81,7 +81,9 @@ pub(crate) fn check_write(
             );
             Err(ToolError::new(Code::Stale, text))
         }
-        None if filesystem.stale == Stale::Strict => Err(unread(target.shown)),
+        seen if filesystem.stale == Stale::Strict && seen.as_ref().is_none_or(|seen| seen.unread) => {
+            Err(unread(target.shown))
+        }
         _ => Ok(()),
     }
 }

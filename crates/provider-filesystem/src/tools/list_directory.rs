@@ -100,7 +100,8 @@ fn list(path: &JailPath, args: &Args, cx: &Cx<Silent>) -> Result<Output, ToolErr
     let (offset, limit) = (args.offset.unwrap_or(0), args.limit.unwrap_or(DEFAULT_LIMIT));
     let mut page = Page { offset, limit, total: 0, entries: Vec::new() };
     let mut walk = Walk { cx, ignored: args.ignored.unwrap_or(depth == 1), depth, hidden: 0 };
-    walk.directory(path, 1, &mut Vec::new(), &mut page)?;
+    let mut rules = if walk.ignored { Vec::new() } else { rules_above(path) };
+    walk.directory(path, 1, &mut rules, &mut page)?;
     if walk.hidden > 0 {
         cx.note(format!(
             "{} entries that .gitignore excludes are left out; ignored: true lists them",
@@ -188,6 +189,14 @@ impl Walk<'_> {
             .find(|found| !found.is_none());
         decision.is_some_and(|found| found.is_ignore())
     }
+}
+
+/// The rules of the directories around `directory`, the outermost first.
+fn rules_above(directory: &JailPath) -> Vec<Gitignore> {
+    let above = std::iter::successors(directory.parent(), JailPath::parent);
+    let mut rules: Vec<_> = above.filter_map(|directory| ignore_file(&directory)).collect();
+    rules.reverse();
+    rules
 }
 
 /// The rules of a directory's `.gitignore`, relative to the root.

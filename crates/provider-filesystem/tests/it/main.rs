@@ -1,0 +1,17 @@
+//! The filesystem provider over real gRPC, in this process and as a process of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod arguments;
+mod bytes;
+mod listing;
+mod matching;
+mod metadata;
+mod paths;
+mod preview;
+mod process;
+mod races;
+mod read;
+mod sandbox;
+mod scenarios;
+mod stale;
+mod tree;
