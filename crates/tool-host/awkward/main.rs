@@ -66,7 +66,7 @@ impl ToolService for Awkward {
 
     async fn invoke(&self, request: Request<pb::InvokeRequest>) -> Result<Response<Events>, Status> {
         let call = request.into_inner().call.ok_or_else(|| Status::invalid_argument("no call"))?;
-        tools::invoke(self.0.clone(), call).map(|events| Response::new(events))
+        tools::invoke(self.0.clone(), call).map(Response::new)
     }
 
     async fn render(

@@ -15,10 +15,11 @@ use crate::shell::Shell;
 /// A preview is cut to this many lines until somebody asks for all of it.
 const SHOWN_LINES: usize = 60;
 
-/// The next line the person types, without its end; `None` at the end of input.
+/// What the person types behind the question, without the line's end; `None` at the end of input.
 ///
 /// The reading thread outlives a question that is withdrawn: a read from a terminal cannot be called off.
-async fn typed() -> Option<String> {
+async fn ask(shell: &Shell, question: &str) -> Option<String> {
+    shell.question(question);
     let (sender, line) = oneshot::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
@@ -27,7 +28,9 @@ async fn typed() -> Option<String> {
         // Nobody waits for the answer to a withdrawn question.
         let _ = sender.send(line);
     });
-    line.await.ok().flatten()
+    let line = line.await.ok().flatten()?;
+    shell.answered();
+    Some(line)
 }
 
 /// Asks before each call that changes something, with the preview.
@@ -55,12 +58,17 @@ impl TerminalApproval {
             self.shell.note(&look.ink(Ink::Dim, &format!("… {hidden} more lines; d shows all\n")));
         }
         loop {
-            self.shell.note(&look.ink(Ink::Bold, "Do it? [y/N/d] "));
-            match typed().await.map(|line| line.trim().to_ascii_lowercase()).as_deref() {
+            match ask(&self.shell, "Do it? [y/N/d] ")
+                .await
+                .map(|line| line.trim().to_ascii_lowercase())
+                .as_deref()
+            {
                 Some("y" | "yes") => return Ok(()),
                 Some("d") => {
                     self.shell.note(&picture);
-                    self.shell.note(&arguments(proposal.arguments));
+                    if matches!(proposal.preview, Preview::Tree(_)) {
+                        self.shell.note(&arguments(proposal.arguments));
+                    }
                 }
                 Some(_) => return Err(denied_by_user(format!("{name} was not allowed; nothing was done"))),
                 None => {
@@ -153,8 +161,7 @@ impl TerminalAnswers {
         }
         let default = asked.get("default").and_then(Value::as_str);
         let prompt = default.map_or_else(|| "> ".to_owned(), |default| format!("[{}] > ", cell(default)));
-        self.shell.note(&look.ink(Ink::Bold, &prompt));
-        let line = typed().await?;
+        let line = ask(&self.shell, &prompt).await?;
         let answer = match line.trim() {
             "" => default.unwrap_or_default().to_owned(),
             text => pick(text, &labels),

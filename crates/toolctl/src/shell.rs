@@ -49,6 +49,8 @@ struct Screen {
     status: bool,
     /// Output of a process that has not ended its line.
     open_line: Option<Pipe>,
+    /// A question that has not been answered.
+    question: bool,
 }
 
 impl Shell {
@@ -135,6 +137,17 @@ impl Shell {
         self.write_err(text);
     }
 
+    /// Puts a question; the answer is typed behind it.
+    pub(crate) fn question(&self, text: &str) {
+        self.note(&self.err().ink(Ink::Bold, text));
+        self.screen().question = true;
+    }
+
+    /// The person has answered, and with that ended the line.
+    pub(crate) fn answered(&self) {
+        self.screen().question = false;
+    }
+
     /// Tells of something that is not right but stops nothing.
     pub(crate) fn warning(&self, text: &str) {
         self.note(&format!("{} {}\n", self.err().ink(Ink::Yellow, "warning:"), safe(text)));
@@ -156,6 +169,11 @@ impl Shell {
     /// Tells of an error, for people.
     pub(crate) fn error(&self, error: &CallError) {
         self.note(&format!("{} {}\n", self.err().ink(Ink::Red, "error:"), safe(&error.message)));
+        if let Some(last_words) = error.details.get("stderr").and_then(serde_json::Value::as_str) {
+            for line in last_words.lines() {
+                self.note(&format!("  {}\n", self.err().ink(Ink::Dim, &safe(line))));
+            }
+        }
     }
 
     /// Writes an event as NDJSON.
@@ -237,7 +255,7 @@ impl Shell {
         if std::mem::take(&mut screen.status) {
             self.write_err("\r\x1b[K");
         }
-        if screen.open_line.take().is_some() {
+        if screen.open_line.take().is_some() | std::mem::take(&mut screen.question) {
             self.write_err("\n");
         }
     }

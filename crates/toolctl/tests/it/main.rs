@@ -1,0 +1,8 @@
+//! The built program: what it writes where, and how it exits.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod call;
+mod inspect;
+mod session;
+mod support;
+mod terminal;
