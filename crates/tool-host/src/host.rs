@@ -107,5 +107,5 @@ impl Host {
 
 fn no_kind(tool: &Tool) -> CallError {
     let message = format!("{} declares no kind, so nobody can say whether it may run", tool.name);
-    CallError::new(Category::PermissionDenied, message)
+    CallError::new(Category::PermissionDenied, message).with("code", "no_kind")
 }

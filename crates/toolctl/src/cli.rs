@@ -48,8 +48,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Print the completion script of a shell
     Completions(Completions),
-    /// Print the manual page
-    Man,
+    /// Print the manual page of the program, or of one command
+    Man(Man),
 }
 
 impl Command {
@@ -60,7 +60,7 @@ impl Command {
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
             Self::Schema(_) | Self::Session(_) => true,
-            Self::Completions(_) | Self::Man => false,
+            Self::Completions(_) | Self::Man(_) => false,
         }
     }
 }
@@ -185,6 +185,12 @@ pub(crate) struct Doctor {
 pub(crate) struct Completions {
     /// Shell to complete for
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Command to print the page of
+    pub(crate) command: Option<String>,
 }
 
 /// A time with a unit, or plain seconds.

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The provider could not start, or does not speak.
     Provider = 3,
-    /// A person denied the call, or nobody was there to ask.
+    /// A person or the host denied the call, or nobody was there to ask.
     Denied = 4,
     /// The call ran out of time.
     TimedOut = 124,
@@ -41,7 +41,7 @@ impl Exit {
 
     fn of_error(error: &CallError) -> Self {
         match (error.category, error.code()) {
-            (Category::PermissionDenied, Some("no_human" | "denied_by_user")) => Self::Denied,
+            (Category::PermissionDenied, Some("no_human" | "denied_by_user" | "no_kind")) => Self::Denied,
             (Category::Timeout, _) => Self::TimedOut,
             (Category::Cancelled, _) => Self::Interrupted,
             (Category::ProcessCrashed, _) => Self::Provider,

@@ -78,8 +78,12 @@ async fn try_provider(name: &str, shell: &Shell) -> Result<String, Failure> {
     let provider = Provider::launch(&embedded::source(name)?, options).await?;
     let ready = started.elapsed();
     let root = Scratch::new()?;
-    let settings = Settings { roots: vec![root.0.clone()], ..Settings::default() };
-    let config = settings.resolve(&provider.catalogue().config)?;
+    // Nothing of the check may stay behind in the real state directory.
+    let state = ("state_dir".to_owned(), root.0.to_string_lossy().into());
+    let settings =
+        Settings { roots: vec![root.0.clone()], json: [state].into_iter().collect(), ..Settings::default() };
+    let attributes = &provider.catalogue().config;
+    let config = settings.restricted_to(attributes).resolve(attributes)?;
     let configured = provider.configure(config).await;
     let (tools, version) = (provider.catalogue().tools.len(), provider.identity().version.clone());
     provider.stop().await;

@@ -9,7 +9,7 @@ mod session;
 
 use clap::CommandFactory as _;
 
-use crate::cli::{Cli, Command, Schema};
+use crate::cli::{Cli, Command, Man, Schema};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::open::Setup;
@@ -32,15 +32,26 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
             shell.data(&String::from_utf8_lossy(&script));
             Ok(Exit::Done)
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .map_err(|error| Failure::provider(format!("cannot write the manual page: {error}")))?;
-            shell.data(&String::from_utf8_lossy(&page));
-            Ok(Exit::Done)
-        }
+        Command::Man(args) => manual(args, &shell),
     }
+}
+
+fn manual(args: Man, shell: &Shell) -> Result<Exit, Failure> {
+    let mut program = Cli::command();
+    program.build();
+    let command = match args.command.as_deref() {
+        None => program,
+        Some(name) => match program.find_subcommand(name) {
+            Some(command) => command.clone(),
+            None => return Err(Failure::wrong_usage(format!("there is no command {name}"))),
+        },
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(|error| Failure::provider(format!("cannot write the manual page: {error}")))?;
+    shell.data(&String::from_utf8_lossy(&page));
+    Ok(Exit::Done)
 }
 
 async fn schema(args: Schema, shell: &Shell) -> Result<Exit, Failure> {

@@ -101,9 +101,14 @@ fn an_embedded_provider_run_by_hand_says_why_it_does_not() {
 #[test]
 fn help_version_completions_and_manual_are_data() {
     let bench = Bench::new(&[]);
-    for arguments in
-        [vec!["--help"], vec!["--version"], vec!["call", "--help"], vec!["completions", "bash"], vec!["man"]]
-    {
+    for arguments in [
+        vec!["--help"],
+        vec!["--version"],
+        vec!["call", "--help"],
+        vec!["completions", "bash"],
+        vec!["man"],
+        vec!["man", "call"],
+    ] {
         let ran = bench.run(&arguments);
         assert!(!ran.stdout.is_empty() && ran.stderr.is_empty() && ran.code == 0, "{arguments:?}: {ran:?}");
     }

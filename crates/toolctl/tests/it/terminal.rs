@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -31,7 +30,7 @@ impl Terminal {
         command.stdin(Stdio::from(open())).stderr(Stdio::from(open())).env("COLUMNS", "80");
         let child = command.envs(env.iter().copied()).spawn().unwrap();
         drop(command);
-        let master = File::from(OwnedFd::from(master));
+        let master = File::from(master);
         Self { child, seen: read_on(master.try_clone().unwrap()), master, screen: String::new() }
     }
 
