@@ -57,6 +57,11 @@ fn no_carriage_return_is_doubled() {
 }
 
 #[test]
+fn a_lone_carriage_return_beside_new_text_becomes_part_of_its_ending() {
+    check("x\r\na\rfoo\r\n", "foo", "\nbar", "x\r\na\r\nbar\r\n", (2, 3));
+}
+
+#[test]
 fn an_edit_of_nothing_but_endings_is_literal() {
     check("a\r\nb\r\n", "a\r\nb", "a\nb", "a\nb\r\n", (1, 2));
     check("a\nb\n", "a\nb\n", "a\r\nb\r\n", "a\r\nb\r\n", (1, 2));

@@ -158,6 +158,7 @@ fn one_wrong_word_is_shown_by_character() {
 fn crlf_files_are_explained_in_lf() {
     let reason = Reason::TabsAndSpaces { line: 1, tabs_in_file: true };
     check("\ta\r\n\tb\r\n", "  a\n  b", &[reason], (1, 2), "\ta\n\tb");
+    check("a\r\nb\r\n", "A\r\nB\r", &[Reason::Case { line: 1 }, Reason::Spacing { line: 2 }], (1, 2), "a\nb");
 }
 
 #[test]

@@ -107,25 +107,38 @@ fn a_line_of_just_the_limit_is_whole() {
     }
 }
 
+/// Puts a file together again from its pages; returns it and how many there were.
+fn rebuilt(text: &str, limits: Limits) -> (String, usize) {
+    let mut request = Request { limits, ..Request::default() };
+    let mut rebuilt = String::new();
+    for pages in 1.. {
+        let window = read(text.as_bytes(), &request);
+        assert!(window.content.len() <= limits.max_bytes);
+        rebuilt.push_str(&window.content);
+        match window.next {
+            Some(Next::Byte(byte)) => request.byte_offset = Some(byte),
+            Some(Next::Line(line)) => request.offset = line as i64,
+            None => return (rebuilt, pages),
+        }
+    }
+    unreachable!()
+}
+
 #[test]
 fn one_huge_line_is_paged_by_bytes_from_where_it_was_cut() {
     let text = format!("{{{}}}\n", "\"€\",".repeat(40_000));
-    let mut rebuilt = String::new();
-    let mut request = Request::default();
-    let mut pages = 0;
-    loop {
-        let window = read(text.as_bytes(), &request);
-        rebuilt.push_str(&window.content);
-        pages += 1;
-        assert!(window.content.len() <= 48 * 1024);
-        match window.next {
-            Some(Next::Byte(byte)) => request.byte_offset = Some(byte),
-            None => break,
-            Some(Next::Line(_)) => panic!("there is no other line"),
-        }
+    let (pages, count) = rebuilt(&text, Limits::default());
+    assert!(pages == text, "the pages are not the file");
+    assert_eq!(count, 6);
+}
+
+#[test]
+fn byte_pages_end_between_characters() {
+    let text = "aä€𝄞".repeat(200);
+    for max_bytes in 16..32 {
+        let limits = Limits { max_bytes, max_line_chars: 3, ..Limits::default() };
+        assert_eq!(rebuilt(&text, limits).0, text);
     }
-    assert!(rebuilt == text, "the pages are not the file");
-    assert_eq!(pages, 6);
 }
 
 #[test]
