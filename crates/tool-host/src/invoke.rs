@@ -25,8 +25,6 @@ const CANCEL_GRACE: Duration = Duration::from_millis(3_000);
 const CONTROL_LIMIT: Duration = Duration::from_millis(500);
 /// How long the stream is watched for what must not follow a terminal event.
 const AFTER_TERMINAL: Duration = Duration::from_millis(50);
-/// How long after a broken stream the death of the process may become known.
-const DEATH_LIMIT: Duration = Duration::from_millis(500);
 
 type Events = Pin<Box<dyn Stream<Item = Result<pb::InvokeResponse, Status>> + Send>>;
 
@@ -160,7 +158,7 @@ impl Reader<'_> {
     }
 
     async fn broken(&mut self, status: &Status, limit: &Limit, until: Instant) -> CallError {
-        if let Some(death) = self.provider.death(DEATH_LIMIT).await {
+        if let Some(death) = self.provider.death(Some(status)).await {
             return death;
         }
         match limit {
@@ -175,7 +173,7 @@ impl Reader<'_> {
         if matches!(limit, Limit::Cancelled) {
             return cancelled();
         }
-        if let Some(death) = self.provider.death(AFTER_TERMINAL).await {
+        if let Some(death) = self.provider.death(None).await {
             return death;
         }
         let message = format!("{} ended its stream without a result or an error", self.tool.name);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use goplugin::host::{Exit, Launch, Running};
 use harness_proto::control::v1::call_control_client::CallControlClient;
@@ -31,6 +31,10 @@ use crate::status::unary_error;
 const BRING_UP_LIMIT: Duration = Duration::from_secs(30);
 /// Somebody waits for a preview or a rendering; the kernel gives them as long.
 const VIEW_LIMIT: Duration = Duration::from_secs(5);
+/// How long a plugin on the Go library remembers a callback it has not dialled, less a margin.
+const ANNOUNCEMENT_LIFE: Duration = Duration::from_secs(4);
+/// How long after a broken connection the death of the process may become known.
+const DEATH_LIMIT: Duration = Duration::from_millis(500);
 /// Variables besides `PATH`, `HOME` and `TMPDIR` that say where state goes and how text is written.
 const INHERITED: [&str; 8] =
     ["XDG_STATE_HOME", "XDG_CACHE_HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "RUST_BACKTRACE"];
@@ -122,6 +126,8 @@ struct Inner {
     kernel: Kernel,
     notices: Notices,
     scheduler: Scheduler,
+    /// When the process was last told where the callback is.
+    announced: Mutex<Instant>,
     /// `None` once stopped.
     running: Mutex<Option<Running>>,
 }
@@ -199,6 +205,7 @@ impl Provider {
             kernel,
             notices,
             scheduler: Scheduler::default(),
+            announced: Mutex::new(Instant::now()),
             running: Mutex::new(Some(running)),
         }));
         for warning in &provider.0.catalogue.warnings {
@@ -323,8 +330,17 @@ impl Provider {
         drop(self.running().take());
     }
 
+    /// Makes the process ready for the call: grants it the session, and tells it again where the callback is
+    /// if the last time is so long ago that a plugin on the Go library may have forgotten.
     pub(crate) fn open_session(&self, call: &Call) {
         self.0.kernel.open_session(&call.session, &call.working_directory.to_string_lossy());
+        let mut announced = self.0.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if announced.elapsed() >= ANNOUNCEMENT_LIFE {
+            *announced = Instant::now();
+            if let Some(running) = &*self.running() {
+                running.announce_callback();
+            }
+        }
     }
 
     pub(crate) fn notice(&self, what: What) {
@@ -343,8 +359,11 @@ impl Provider {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to say of a process that has died, or does within the limit.
-    pub(crate) async fn death(&self, limit: Duration) -> Option<CallError> {
+    /// What to say of a process that has died, if that is why the status came. A broken connection is waited
+    /// for; a status that the provider sent shows that it lived.
+    pub(crate) async fn death(&self, status: Option<&Status>) -> Option<CallError> {
+        let broken = status.is_some_and(|status| std::error::Error::source(status).is_some());
+        let limit = if broken { DEATH_LIMIT } else { Duration::ZERO };
         let exited = self.running().as_ref().map(Running::exited);
         let name = &self.0.identity.name;
         let Some(exited) = exited else {
@@ -360,13 +379,7 @@ impl Provider {
     }
 
     async fn unary(&self, status: &Status) -> CallError {
-        // Only these can be a death; asking for every refusal would delay it.
-        if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled)
-            && let Some(death) = self.death(Duration::from_millis(50)).await
-        {
-            return death;
-        }
-        unary_error(status)
+        self.death(Some(status)).await.unwrap_or_else(|| unary_error(status))
     }
 }
 

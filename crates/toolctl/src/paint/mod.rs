@@ -191,6 +191,9 @@ fn style(number: Option<i32>) -> Option<Ink> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn node(node: Node) -> pb::RenderNode {
@@ -262,5 +265,57 @@ mod tests {
         assert_eq!(paint(&tree, Look::PLAIN), "…\n");
         // Dropping it node by node would recurse as deep as the tree; the test is about painting.
         std::mem::forget(tree);
+    }
+
+    fn any_node() -> impl Strategy<Value = pb::RenderNode> {
+        let text = || any::<String>();
+        let leaf = prop_oneof![
+            (text(), any::<Option<i32>>())
+                .prop_map(|(content, style)| Node::Text(pb::TextNode { content, style })),
+            text().prop_map(|content| Node::CodeBlock(pb::CodeBlockNode { language: None, content })),
+            (text(), text()).prop_map(|(text, url)| Node::Link(pb::LinkNode { text, url })),
+            (text(), text()).prop_map(|(id, label)| {
+                Node::Action(pb::ActionNode { id, label, ..pb::ActionNode::default() })
+            }),
+            (vec(text(), 0..4), vec(vec(text(), 0..4), 0..4)).prop_map(|(headers, rows)| {
+                let rows = rows.into_iter().map(|cells| pb::TableRow { cells }).collect();
+                Node::Table(pb::TableNode { headers, rows })
+            }),
+            (any::<[i32; 4]>(), vec((0..5, text()), 0..6)).prop_map(|(numbers, lines)| {
+                let lines = lines.into_iter().map(|(op, text)| pb::DiffLine { op, text }).collect();
+                let [old_start, old_lines, new_start, new_lines] = numbers;
+                let hunk = pb::DiffHunk { old_start, old_lines, new_start, new_lines, lines };
+                Node::Diff(pb::DiffNode { hunks: vec![hunk] })
+            }),
+        ];
+        leaf.prop_map(node).prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                (vec(inner.clone(), 0..4), any::<bool>())
+                    .prop_map(|(items, ordered)| node(Node::List(pb::ListNode { items, ordered }))),
+                (any::<String>(), vec(inner, 0..4)).prop_map(|(summary, children)| {
+                    node(Node::Collapsible(pb::CollapsibleNode {
+                        summary,
+                        children,
+                        collapsed_by_default: false,
+                    }))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_terminal_obeys_gets_through(root in any_node(), width in proptest::option::of(1..200usize)) {
+            let tree = pb::RenderTree { root: Some(root) };
+            let text = paint(&tree, Look { colour: false, width });
+            let obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+            prop_assert!(!text.contains(obeyed), "{text:?}");
+            // In colour there are our own sequences, and nothing else.
+            let coloured = paint(&tree, Look { colour: true, width });
+            let ours = coloured.split("\x1b[").skip(1).all(|rest| {
+                rest.split_once('m').is_some_and(|(style, _)| style.chars().all(|c| c.is_ascii_digit() || c == ';'))
+            });
+            prop_assert!(ours && !coloured.replace("\x1b[", "").contains(obeyed), "{coloured:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{Bench, awkward_argument};
@@ -146,4 +147,19 @@ fn requests_may_have_a_directory_of_their_own() {
     };
     assert_eq!(read(json!({"id": "1", "tool": "read_file", "args": {"path": "f"}})), "outer\n");
     assert_eq!(read(json!({"id": "1", "tool": "read_file", "args": {"path": "f"}, "cwd": "sub"})), "inner\n");
+}
+
+#[test]
+fn an_interrupt_cancels_what_runs() {
+    let bench = Bench::new(&[]);
+    let provider = awkward_argument();
+    let mut session = Session::start(&bench, &[&provider, "--env", "AWKWARD_CONTROL=1"]);
+    session.send(json!({"id": "1", "tool": "polite"}));
+    assert_eq!(session.next()["event"], "progress");
+    kill_process(Pid::from_child(&session.child), Signal::INT).unwrap();
+    let events: Vec<_> =
+        std::iter::from_fn(|| Some(session.next()).filter(|event| !event.is_null())).collect();
+    let last = events.last().unwrap();
+    assert_eq!((&last["id"], &last["category"]), (&json!("1"), &json!("cancelled")), "{events:?}");
+    assert_eq!(session.child.wait().unwrap().code(), Some(130), "although the input is still open");
 }
