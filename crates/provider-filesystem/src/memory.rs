@@ -2,7 +2,7 @@
 //!
 //! Kept by content, not by time: a file that was touched or rewritten with the same bytes has not changed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,8 +78,12 @@ type Key = (String, PathBuf);
 
 #[derive(Default)]
 struct Files {
-    seen: HashMap<Key, Seen>,
-    order: VecDeque<Key>,
+    /// What is known, and when it was recorded.
+    known: HashMap<Key, (u64, Seen)>,
+    /// The keys by when they were recorded.
+    order: BTreeMap<u64, Key>,
+    /// Counts what is recorded.
+    now: u64,
     content_bytes: usize,
 }
 
@@ -94,14 +98,14 @@ impl Memory {
 
     /// What `session` knows of the file at `path`, its real absolute place.
     pub(crate) fn seen(&self, session: &str, path: &Path) -> Option<Seen> {
-        self.files().seen.get(&(session.to_owned(), path.to_owned())).cloned()
+        self.files().get(&(session.to_owned(), path.to_owned())).cloned()
     }
 
     /// Records that a session was shown a part of a file. Parts of the same content add up.
     pub(crate) fn shown(&self, session: &str, path: &Path, shown: Shown) {
         let key = (session.to_owned(), path.to_owned());
         let mut files = self.files();
-        let before = files.seen.get(&key).filter(|seen| seen.sha256 == shown.sha256);
+        let before = files.get(&key).filter(|seen| seen.sha256 == shown.sha256);
         let mut lines = before.map(|seen| seen.lines.clone()).unwrap_or_default();
         lines.total = shown.total_lines;
         if let Some(range) = shown.lines {
@@ -123,9 +127,9 @@ impl Memory {
         let total = content.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
         let key = (session.to_owned(), path.to_owned());
         let mut files = self.files();
-        let unread = replaced.is_some() && files.seen.get(&key).is_none_or(|seen| seen.unread);
+        let unread = replaced.is_some() && files.get(&key).is_none_or(|seen| seen.unread);
         let knew_all = replaced.is_none_or(|replaced| {
-            files.seen.get(&key).is_some_and(|seen| seen.sha256 == replaced && seen.is_whole())
+            files.get(&key).is_some_and(|seen| seen.sha256 == replaced && seen.is_whole())
         });
         let mut lines = LineSet { total, seen: Vec::new() };
         if knew_all {
@@ -137,16 +141,21 @@ impl Memory {
 }
 
 impl Files {
+    fn get(&self, key: &Key) -> Option<&Seen> {
+        self.known.get(key).map(|(_, seen)| seen)
+    }
+
     fn put(&mut self, key: Key, seen: Seen) {
+        self.now += 1;
         self.content_bytes += size(&seen);
-        if let Some(old) = self.seen.insert(key.clone(), seen) {
+        self.order.insert(self.now, key.clone());
+        if let Some((then, old)) = self.known.insert(key, (self.now, seen)) {
+            self.order.remove(&then);
             self.content_bytes -= size(&old);
-            self.order.retain(|other| *other != key);
         }
-        self.order.push_back(key);
         while self.order.len() > FILES || self.content_bytes > CONTENT_BYTES {
-            let Some(oldest) = self.order.pop_front() else { break };
-            if let Some(old) = self.seen.remove(&oldest) {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            if let Some((_, old)) = self.known.remove(&oldest) {
                 self.content_bytes -= size(&old);
             }
         }
@@ -189,5 +198,17 @@ mod tests {
         assert!(memory.files().content_bytes <= CONTENT_BYTES);
         assert!(memory.seen("s", Path::new("/999")).is_some());
         assert!(memory.seen("s", Path::new("/0")).is_none());
+    }
+
+    #[test]
+    fn what_was_seen_longest_ago_is_forgotten_first() {
+        let memory = Memory::default();
+        let see = |n: usize| memory.shown("s", Path::new(&format!("/{n}")), shown("a", 1..=1));
+        (0..FILES).for_each(see);
+        see(0);
+        see(FILES);
+        assert!(memory.seen("s", Path::new("/0")).is_some());
+        assert!(memory.seen("s", Path::new("/1")).is_none());
+        assert_eq!(memory.files().known.len(), FILES);
     }
 }

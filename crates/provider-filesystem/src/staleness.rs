@@ -159,7 +159,7 @@ pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
         }
         None => text.push_str(" The file is too large to show what changed."),
     }
-    ToolError::new(Code::Stale, text).with_detail("sha256", sha256(now))
+    ToolError::new(Code::Stale, text.trim_end()).with_detail("sha256", sha256(now))
 }
 
 #[cfg(test)]

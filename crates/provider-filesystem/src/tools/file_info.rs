@@ -58,6 +58,7 @@ impl DataSource for FileInfo {
 
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Silent>) -> Result<Output, ToolError> {
         let path = filesystem.locate(&args.path, cx.working_directory())?;
+        path.note().into_iter().for_each(|note| cx.note(note));
         let context = cx.clone();
         cx.blocking(move || inform(&path, &context)).await
     }

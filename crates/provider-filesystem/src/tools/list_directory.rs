@@ -103,10 +103,9 @@ fn list(path: &JailPath, args: &Args, cx: &Cx<Silent>) -> Result<Output, ToolErr
     let mut rules = if walk.ignored { Vec::new() } else { rules_above(path) };
     walk.directory(path, 1, &mut rules, &mut page)?;
     if walk.hidden > 0 {
-        cx.note(format!(
-            "{} entries that .gitignore excludes are left out; ignored: true lists them",
-            walk.hidden
-        ));
+        let entries =
+            if walk.hidden == 1 { "1 entry".to_owned() } else { format!("{} entries", walk.hidden) };
+        cx.note(format!("left out as .gitignore says: {entries}; ignored: true lists them"));
     }
     if page.total >= MOST_ENTRIES {
         cx.note(format!("only the first {MOST_ENTRIES} entries were looked at; list a smaller directory"));

@@ -90,7 +90,7 @@ async fn ignored_entries_are_left_out_below_the_first_level_and_counted() {
         names(outcome.payload()),
         [".gitignore", "src", "src/.gitignore", "src/build", "src/build/kept", "src/keep.log"]
     );
-    contains(&notes(&outcome), &["3 entries", "ignored"]);
+    contains(&notes(&outcome), &["3 entries", "ignored: true"]);
     assert_eq!(list(&sandbox, json!({"depth": 3, "ignored": true})).await["total"], 10);
     assert_eq!(names(&list(&sandbox, json!({"ignored": false})).await), [".gitignore", "src"]);
 }

@@ -241,6 +241,8 @@ async fn check_found(stored: &str, asked: &str) {
     let outcome = sandbox.call("read_file", json!({"path": asked})).await;
     assert_eq!(outcome.payload()["content"], "content\n", "{asked:?}");
     assert!(!notes(&outcome).is_empty(), "{asked:?}: the other spelling is not mentioned");
+    let info = sandbox.call("file_info", json!({"path": asked})).await;
+    assert_eq!(notes(&info), notes(&outcome));
     sandbox.edit(asked, "content", "new").await.payload();
     assert_eq!(sandbox.bytes(stored), b"new\n");
 }

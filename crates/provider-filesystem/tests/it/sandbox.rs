@@ -80,27 +80,24 @@ impl Sandbox {
 
     /// Previews and makes a change, and holds both to what every change promises: the preview changes nothing and
     /// shows the diff that is then made; a refused call changes nothing; no other file is left behind.
-    #[track_caller]
-    pub fn change<'a>(&'a self, tool: &'a str, arguments: Value) -> impl Future<Output = Outcome> + 'a {
-        async move {
-            let before = self.tree();
-            let id = self.harness.next_id();
-            let preview = self.preview(&id, tool, arguments.clone()).await;
-            assert_eq!(self.tree(), before, "the preview changed something");
-            let call = self.harness.call_as(&id, tool, arguments, None);
-            let outcome = tokio::time::timeout(LIMIT, call).await.expect("the call hangs");
-            let after = self.tree();
-            if outcome.terminal()["event"] == "result" {
-                let shown = self.harness.render(outcome.payload()).await.unwrap();
-                let preview = preview.unwrap_or_else(|status| panic!("only the preview failed: {status}"));
-                assert_eq!(diff_of(&preview), diff_of(&shown), "the preview showed another change");
-            } else {
-                assert_eq!(after, before, "a refused call changed something: {}", outcome.terminal());
-            }
-            let stray = after.keys().find(|name| is_temp_name(Path::new(name).file_name().unwrap()));
-            assert_eq!(stray, None, "a temporary file is left");
-            outcome
+    pub async fn change(&self, tool: &str, arguments: Value) -> Outcome {
+        let before = self.tree();
+        let id = self.harness.next_id();
+        let preview = self.preview(&id, tool, arguments.clone()).await;
+        assert_eq!(self.tree(), before, "the preview changed something");
+        let call = self.harness.call_as(&id, tool, arguments, None);
+        let outcome = tokio::time::timeout(LIMIT, call).await.expect("the call hangs");
+        let after = self.tree();
+        if outcome.terminal()["event"] == "result" {
+            let shown = self.harness.render(outcome.payload()).await.unwrap();
+            let preview = preview.unwrap_or_else(|status| panic!("only the preview failed: {status}"));
+            assert_eq!(diff_of(&preview), diff_of(&shown), "the preview showed another change");
+        } else {
+            assert_eq!(after, before, "a refused call changed something: {}", outcome.terminal());
         }
+        let stray = after.keys().find(|name| is_temp_name(Path::new(name).file_name().unwrap()));
+        assert_eq!(stray, None, "a temporary file is left");
+        outcome
     }
 
     /// The preview of a call with the context that the call will have.

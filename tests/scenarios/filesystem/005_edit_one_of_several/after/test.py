@@ -1,0 +1,6 @@
+def one():
+    assert ok
+
+
+def two():
+    assert done
