@@ -343,18 +343,41 @@ impl JailPath {
     ///
     /// # Errors
     ///
-    /// [`PathError::Io`] across file systems; any [`PathError`] of finding either.
+    /// [`PathError::Io`] across file systems; [`PathError::Denied`] or [`PathError::Protected`] also for a directory
+    /// with something beneath that a pattern covers here and would not cover there; any [`PathError`] of finding
+    /// either.
     pub fn rename(&self, to: &Self, overwrite: bool) -> Result<(), PathError> {
         self.refuse_root("rename")?;
         to.refuse_root("replace")?;
-        let (from, _) = self.existing(Last::Keep, Access::Write)?;
+        let (from, metadata) = self.existing(Last::Keep, Access::Write)?;
         let target = to.find_for_new(Last::Keep)?;
+        if metadata.kind == FileKind::Directory && !self.roots.rules().allow_all(Access::Write) {
+            self.check_rules_beneath(&self.at(from.place.clone()), &to.at(target.place.clone()))?;
+        }
         let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         rustix::fs::renameat_with(&from.directory, from.name(), &target.directory, target.name(), flags)
             .map_err(|errno| match errno {
                 Errno::EXIST => PathError::Exists { path: to.to_string() },
                 other => self.error("rename", other),
             })
+    }
+
+    /// Refuses to carry anything out of reach of a pattern by renaming a directory above it.
+    fn check_rules_beneath(&self, from: &Self, to: &Self) -> Result<(), PathError> {
+        for entry in from.read_dir()? {
+            let entry = entry.map_err(|source| PathError::from_io(self.to_string(), "list", source))?;
+            let (from, to) = (from.join(&entry.name)?, to.join(&entry.name)?);
+            let escapes =
+                (from.is_denied() && !to.is_denied()) || (from.is_protected() && !to.is_protected());
+            if escapes {
+                self.roots.check_rules(&from.place, Access::Write, &from.to_string())?;
+            }
+            // What is denied cannot be listed, and all beneath it is denied as well.
+            if entry.kind == FileKind::Directory && !from.is_denied() {
+                self.check_rules_beneath(&from, &to)?;
+            }
+        }
+        Ok(())
     }
 
     fn refuse_root(&self, action: &str) -> Result<(), PathError> {

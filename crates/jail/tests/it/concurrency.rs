@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +20,27 @@ const EDITS: usize = 20;
 /// Where a writing process finds the root; the number of the process follows.
 const ROOT: &str = "JAIL_TEST_ROOT";
 const NUMBER: &str = "JAIL_TEST_NUMBER";
+
+/// A process that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs one of the ignored tests below in a process of its own.
+fn start(test: &str, fixture: &Fixture, number: usize) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--ignored", "--exact", test, "--quiet"])
+        .env(ROOT, fixture.repo(""))
+        .env(NUMBER, number.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
 
 /// Appends a line, so that the length changes with every edit.
 fn append(roots: &Roots, spelling: &str, line: &str) {
@@ -60,19 +81,11 @@ fn every_edit_of_many_threads_and_processes_lands() {
     fixture.link("file", "link");
     fixture.link("../file", "sub/link");
     // The file does not exist yet: the first edit of each process may be the one that creates it.
-    let start = |number: usize| {
-        Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "concurrency::writing_process", "--quiet"])
-            .env(ROOT, fixture.repo(""))
-            .env(NUMBER, number.to_string())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap()
-    };
+    let start = |number| Killed(start("concurrency::writing_process", &fixture, number));
     let children: Vec<_> = (1..PROCESSES).map(start).collect();
     write_from_threads(&fixture.roots, 0);
     for mut child in children {
-        assert!(child.wait().unwrap().success());
+        assert!(child.0.wait().unwrap().success());
     }
     let text = fs::read_to_string(fixture.repo("file")).unwrap();
     let mut actual: Vec<&str> = text.lines().collect();
@@ -109,22 +122,16 @@ fn stuck_process() {
 fn a_writer_that_is_killed_leaves_the_old_content() {
     let fixture = Fixture::new();
     fixture.write("file", "old");
-    let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "concurrency::stuck_process", "--quiet"])
-        .env(ROOT, fixture.repo(""))
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = Killed(start("concurrency::stuck_process", &fixture, 0));
     while !fixture.repo("ready").exists() {
-        assert!(child.try_wait().unwrap().is_none());
+        assert!(child.0.try_wait().unwrap().is_none());
         thread::sleep(Duration::from_millis(1));
     }
     let asked = fixture.ask("file").unwrap();
     assert!(matches!(asked.lock_for_write_within(Duration::ZERO), Err(PathError::Locked { .. })));
     let root = fixture.ask(".").unwrap();
     assert_eq!(remove_stale_temps(&root).unwrap(), 0);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     let left = fixture.names("");
     assert!(left.len() == 3 && is_temp_name(left[0].as_ref()), "{left:?}");
     assert_eq!(fixture.read("file").unwrap(), "old");

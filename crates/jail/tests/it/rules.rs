@@ -130,6 +130,24 @@ fn protected_paths_are_read_but_not_changed() {
 }
 
 #[test]
+fn renaming_a_directory_takes_nothing_out_of_reach_of_a_pattern() {
+    let fixture = Fixture::with_rules(&Rules {
+        deny: vec!["home/.aws/".to_owned()],
+        protect: vec!["keep/this/file".to_owned(), "**/.git/**".to_owned()],
+    });
+    for path in ["home/.aws/credentials", "keep/this/file", "project/.git/config", "project/src/main.rs"] {
+        fixture.write(path, "");
+    }
+    let rename = |from: &str, to: &str| fixture.ask(from).unwrap().rename(&fixture.ask(to).unwrap(), false);
+    for from in ["home", "keep", "keep/this"] {
+        assert_eq!(rename(from, "elsewhere").unwrap_err().code(), Some("denied"), "{from}");
+    }
+    // There it is as protected as here.
+    rename("project", "renamed").unwrap();
+    assert_eq!(fixture.names(""), ["home", "keep", "renamed"]);
+}
+
+#[test]
 fn denied_names_are_not_given_away() {
     let fixture = Fixture::with_rules(&deny(&["secret-plan.txt", "caf*"]));
     fixture.write("secret-plan.txt", "");
