@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::lock::{Stamp, Target, WriteLock};
 use crate::metadata::permissions;
-use crate::path::CAUTIOUS;
+use crate::path::{ATTEMPTS, CAUTIOUS};
 use crate::preserve::copy_attributes;
 use crate::temporary::{Temporary, anonymous, is_named, sweep};
 use crate::{JailPath, Metadata, PathError, beneath};
@@ -199,18 +199,13 @@ impl<'a> Replacement<'a> {
         let notes = copy_attributes(old, &before, new).map_err(failed("keep the attributes of"))?;
         fsync(&*new).map_err(failed("write"))?;
         self.unchanged(old, seen).map_err(SwapError::Failed)?;
-        let exchange = || {
-            renameat_with(self.directory, temporary.name(), self.directory, self.name, RenameFlags::EXCHANGE)
-        };
-        match exchange() {
+        match self.exchange(&temporary) {
             Ok(()) => {
                 let displaced = statat(self.directory, temporary.name(), AtFlags::SYMLINK_NOFOLLOW);
-                let ours = displaced.is_ok_and(|stat| is_same(&Metadata::from(&stat), &before, seen));
-                if !ours {
-                    exchange().map_err(failed("write"))?;
-                    return Err(SwapError::Failed(self.changed()));
+                match displaced.is_ok_and(|stat| is_same(&Metadata::from(&stat), &before, seen)) {
+                    true => Ok((temporary.keep_without_name().map_err(failed("write"))?, notes)),
+                    false => Err(SwapError::Failed(self.put_back(temporary))),
                 }
-                Ok((temporary.keep_without_name().map_err(failed("write"))?, notes))
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 match renameat(self.directory, temporary.name(), self.directory, self.name) {
@@ -220,6 +215,32 @@ impl<'a> Replacement<'a> {
             }
             Err(errno) => Err(self.impossible(temporary, errno)),
         }
+    }
+
+    fn exchange(&self, temporary: &Temporary<'_>) -> rustix::io::Result<()> {
+        renameat_with(self.directory, temporary.name(), self.directory, self.name, RenameFlags::EXCHANGE)
+    }
+
+    /// Gives the name back to a file of some other program that was displaced, or to the next one it put there
+    /// meanwhile: until what comes out is ours again, which is then removed.
+    fn put_back(&self, temporary: Temporary<'_>) -> PathError {
+        for _ in 0..ATTEMPTS {
+            match self.exchange(&temporary) {
+                // The other program removed the file: there is nothing to give back.
+                Err(Errno::NOENT) => return self.changed(),
+                Err(errno) => {
+                    // Better a file too many than the only copy of theirs lost.
+                    let _ = temporary.keep();
+                    return self.error("put back", errno);
+                }
+                Ok(()) => {}
+            }
+            if temporary.has_its_name() {
+                return self.changed();
+            }
+        }
+        let _ = temporary.keep();
+        self.changed()
     }
 
     fn impossible(&self, temporary: Temporary<'a>, errno: Errno) -> SwapError<'a> {

@@ -115,6 +115,12 @@ impl<'a> Temporary<'a> {
         self.file.as_mut().ok_or(Errno::BADF)
     }
 
+    /// Whether its temporary name still means this file.
+    pub(crate) fn has_its_name(&self) -> bool {
+        let named = self.file.as_ref().map(|file| is_named(self.directory, self.name(), file));
+        matches!(named, Some(Ok(true)))
+    }
+
     /// The file, still locked; its temporary name stays as it is.
     pub(crate) fn keep(mut self) -> Result<File> {
         self.file.take().ok_or(Errno::BADF)

@@ -4,15 +4,19 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use jail::PathError;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
 use crate::support::{Fixture, SECRET, names};
 
 /// How often the two are exchanged at least, and how often the operation is tried.
 const FLIPS: usize = 5_000;
 const TRIES: usize = 2_000;
+
+/// How often a program without locks replaces a file.
+const VERSIONS: usize = 3_000;
 
 /// When to give up on meeting both states.
 const MOST_TRIES: usize = 500_000;
@@ -66,6 +70,7 @@ impl Outcomes {
                 PathError::OutsideRoot { .. }
                 | PathError::Changed { .. }
                 | PathError::NotFound { .. }
+                | PathError::SpecialFile { .. }
                 | PathError::Locked { .. },
             ) => self.refused += 1,
             Err(other) => panic!("{other:?}"),
@@ -143,6 +148,69 @@ fn a_file_that_turns_into_a_link_is_not_followed_outside() {
         outcomes.count(read);
     });
     check_outside(&fixture);
+}
+
+#[test]
+fn a_file_that_turns_into_a_fifo_is_not_waited_for() {
+    let fixture = Fixture::new();
+    fixture.write("file", "inside\n");
+    mknodat(CWD, fixture.repo("fifo"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    while_flipping(&fixture.repo("file"), &fixture.repo("fifo"), |outcomes| {
+        outcomes.count(fixture.read("file"));
+    });
+}
+
+/// The other program renames its versions into place, one after the other, and takes no lock. It must find each
+/// version still there, or something made from it, when it comes to the next.
+#[test]
+fn a_program_without_locks_never_loses_what_it_wrote() {
+    let fixture = Fixture::new();
+    let path = fixture.write("file", "0\n");
+    let draft = fixture.repo("draft");
+    let done = AtomicBool::new(false);
+    let survives = |version: usize| {
+        let first_line = format!("{version}\n");
+        // Ours may be there for a moment before it is taken back.
+        (0..2_000).any(|_| {
+            let found = fs::read_to_string(&path).is_ok_and(|text| text.starts_with(&first_line));
+            found || {
+                thread::sleep(Duration::from_millis(1));
+                false
+            }
+        })
+    };
+    let (mut written, mut stale) = (0, 0);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let _done = Done(&done);
+            for version in 1..=VERSIONS {
+                fs::write(&draft, format!("{version}\n")).unwrap();
+                assert!(survives(version - 1), "version {} was lost", version - 1);
+                fs::rename(&draft, &path).unwrap();
+                if version % 100 == 0 {
+                    // Long enough for ours to come through.
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+        });
+        while !done.load(Ordering::Acquire) || written == 0 {
+            let mut lock = fixture.ask("file").unwrap().lock_for_write().unwrap();
+            let mut text = lock.contents().unwrap().unwrap();
+            text.truncate(20);
+            text.extend_from_slice(b"ours\n");
+            match lock.replace(&text) {
+                Ok(_) => written += 1,
+                Err(error) => {
+                    assert_eq!(error.code(), Some("stale"), "{error}");
+                    stale += 1;
+                }
+            }
+        }
+        other.join().unwrap();
+    });
+    assert!(survives(VERSIONS));
+    assert!(stale > 0, "{written} {stale}");
+    assert_eq!(fixture.names(""), ["file"]);
 }
 
 #[test]
