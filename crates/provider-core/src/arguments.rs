@@ -35,6 +35,9 @@ pub fn repair(subject: &str, schema: &Schema, value: Value) -> Result<Repaired, 
     Err(work.into_error(subject, schema))
 }
 
+/// Wrong fields named in one error; a model that sends hundreds has misunderstood the tool, not the fields.
+const SHOWN_FIELDS: usize = 20;
+
 /// Where in the arguments we are, for messages: `edits[2].path`.
 enum Path<'a> {
     Root,
@@ -285,10 +288,13 @@ impl Work {
         let plural = if self.wrong.len() == 1 { "argument is" } else { "arguments are" };
         let mut message = format!("{subject}: {} {plural} wrong.", self.wrong.len());
         let mut fields = Vec::new();
-        for (field, reason) in &self.wrong {
+        for (field, reason) in self.wrong.iter().take(SHOWN_FIELDS) {
             let field = if field.is_empty() { "arguments" } else { field };
             message.push_str(&format!("\n- {field}: {reason}"));
             fields.push(Value::from(field));
+        }
+        if let Some(more) = self.wrong.len().checked_sub(SHOWN_FIELDS).filter(|more| *more > 0) {
+            message.push_str(&format!("\n- and {more} more"));
         }
         message.push_str(&format!("\nExample: {}", schema.example()));
         ToolError::invalid_arguments(message).with_detail("fields", Value::Array(fields))
@@ -572,6 +578,14 @@ mod tests {
             ],
         );
         check_error(json!({"path": ["a"]}), &["path: wanted a string, got an array of 1"]);
+    }
+
+    #[test]
+    fn an_error_stays_short_however_much_is_wrong() {
+        let many: Map<String, Value> = (0..20_000).map(|n| (format!("zzz{n}"), json!(1))).collect();
+        let message = run(Value::Object(many)).unwrap_err().to_string();
+        assert!(message.starts_with("demo: 20001 arguments are wrong."), "{message}");
+        assert!(message.len() < 4_000 && message.contains("- and 19981 more"), "{message}");
     }
 
     #[test]

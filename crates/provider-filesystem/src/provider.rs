@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use provider_core::jail::{JailPath, RootError, Roots, Rules};
+use provider_core::jail::{JailPath, RootError, Roots, Rules, is_temp_name, remove_stale_temps};
 use provider_core::prelude::*;
 
 use crate::config::{FilesystemConfig, Media, Stale};
@@ -28,8 +28,10 @@ impl Provider for Filesystem {
     type Config = FilesystemConfig;
 
     async fn configure(config: FilesystemConfig, setup: Setup) -> Result<Self, ToolError> {
+        let roots = roots(&config, setup.directory())?;
+        sweep(&roots);
         Ok(Self {
-            roots: roots(&config, setup.directory())?,
+            roots,
             read_only: config.read_only,
             stale: config.stale,
             media: config.media,
@@ -77,6 +79,14 @@ fn wrong_paths(config: &FilesystemConfig, directory: &Path) -> Vec<String> {
     wrong.iter().map(ToString::to_string).collect()
 }
 
+/// Removes what killed writers left directly in the roots; deeper directories are swept by the next write there.
+fn sweep(roots: &Roots) {
+    for root in (0..roots.len()).filter_map(|index| roots.directory(index).ok()) {
+        // A root that cannot be listed has nothing for us to remove.
+        let _ = remove_stale_temps(&root);
+    }
+}
+
 /// What a preview can say about a path when no working directory came with it.
 pub(crate) enum Located {
     /// The place.
@@ -98,7 +108,23 @@ impl Filesystem {
         working_directory: &Path,
     ) -> Result<JailPath, ToolError> {
         self.ensure_writable()?;
-        self.locate(path, working_directory)
+        self.locate_file_to_change(path, working_directory)
+    }
+
+    fn locate_file_to_change(&self, path: &str, working_directory: &Path) -> Result<JailPath, ToolError> {
+        if path.ends_with('/') {
+            let message =
+                format!("path: `{path}` ends in / and so names a directory, but a file is changed here");
+            return Err(ToolError::invalid_arguments(message));
+        }
+        let path = self.locate(path, working_directory)?;
+        if path.file_name().is_some_and(is_temp_name) {
+            let message = format!(
+                "{path}: names like this one are kept for temporary files, which are removed without asking; use another name"
+            );
+            return Err(ToolError::new(Code::Denied, message));
+        }
+        Ok(path)
     }
 
     /// The working directory of a call, or a directory below it.
@@ -119,8 +145,10 @@ impl Filesystem {
         self.ensure_writable()?;
         let absolute = Path::new(path).is_absolute() || path.starts_with('~');
         match cx.working_directory() {
-            Some(directory) => self.locate(path, directory).map(Located::At),
-            None if absolute || self.roots.len() == 1 => self.locate(path, Path::new("")).map(Located::At),
+            Some(directory) => self.locate_file_to_change(path, directory).map(Located::At),
+            None if absolute || self.roots.len() == 1 => {
+                self.locate_file_to_change(path, Path::new("")).map(Located::At)
+            }
             None => Ok(Located::Undecided),
         }
     }

@@ -120,13 +120,24 @@ fn is_waived(filesystem: &Filesystem, claim: &Claim<'_>) -> bool {
 
 fn check_hash(target: &Target<'_>, claim: &Claim<'_>) -> Result<(), ToolError> {
     let Some(expected) = claim.expected_sha256 else { return Ok(()) };
-    let found = target.content.map_or_else(|| "no file".to_owned(), sha256);
+    if expected.len() != 64 || !expected.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let text = "expected_sha256: wanted 64 hexadecimal digits, as read_file answers them in sha256";
+        return Err(ToolError::invalid_arguments(text));
+    }
+    let Some(content) = target.content else {
+        let text = format!(
+            "{}: expected_sha256 was given, but there is no such file; nothing was changed",
+            target.shown
+        );
+        return Err(ToolError::new(Code::Stale, text));
+    };
+    let found = sha256(content);
     if found.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
     let text = format!(
-        "{}: expected_sha256 is {expected}, but the file has {found}; nothing was changed. Read it again and repeat the \
-         call with the new hash",
+        "{}: expected_sha256 is {expected}, but the file has {found}; nothing was changed. Read it again and repeat \
+         the call with the new hash",
         target.shown
     );
     Err(ToolError::new(Code::Stale, text).with_detail("sha256", found))

@@ -15,6 +15,9 @@ use crate::staleness::{Claim, Target, check_write};
 /// The UTF-8 byte order mark.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
+/// What to do about a missing directory.
+const CREATE_PARENTS: &str = "pass create_parents: true to create the directories on the way";
+
 /// Writes a whole file, creating it or replacing its content. A file that changed since it was read, or was read
 /// only in part, is not overwritten. Mode, owner and links of an existing file are kept.
 #[derive(Deserialize, JsonSchema)]
@@ -118,11 +121,13 @@ impl Preview for WriteFile {
         let (node, fingerprint) = cx
             .blocking(move || {
                 let real = path.resolved()?.absolute();
+                let mut notes = directory_notes(&path, &args)?;
                 let before = peek(&path)?;
                 let plan = planned(&filesystem, &path, &real, &args, &session, before)?;
+                notes.extend_from_slice(&plan.notes);
                 let verb = if plan.created() { "create" } else { "overwrite" };
                 let headline = format!("{verb} {}", real.display());
-                Ok((shown::change(&headline, &plan.diff, &plan.notes), plan.fingerprint(&real)))
+                Ok((shown::change(&headline, &plan.diff, &notes), plan.fingerprint(&real)))
             })
             .await?;
         cx.remember(fingerprint);
@@ -148,13 +153,29 @@ fn write(
     args: &Args,
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
-    if args.create_parents.unwrap_or(false)
-        && let Some(parent) = path.parent()
-    {
-        for created in parent.create_dir_all()? {
-            cx.effects().record(format!("created directory {created}"));
+    let parent = path.parent().filter(|_| args.create_parents.unwrap_or(false));
+    let created = parent.map_or(Ok(Vec::new()), |parent| parent.create_dir_all())?;
+    match write_into(filesystem, path, args, cx) {
+        Ok(output) => {
+            created
+                .iter()
+                .for_each(|directory| cx.effects().record(format!("created directory {directory}")));
+            Ok(output)
+        }
+        Err(error) => {
+            // Only empty ones go: what somebody else put there meanwhile keeps its directory.
+            created.iter().rev().for_each(|directory| drop(directory.remove_dir()));
+            Err(error)
         }
     }
+}
+
+fn write_into(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    args: &Args,
+    cx: &Cx<Events>,
+) -> Result<Output, ToolError> {
     let mut locked = lock(path)?;
     let before = locked.before.take();
     let plan = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
@@ -171,11 +192,29 @@ fn write(
     })
 }
 
+/// What a preview says of the directories that a call would create.
+fn directory_notes(path: &JailPath, args: &Args) -> Result<Vec<String>, ToolError> {
+    let mut notes = Vec::new();
+    let mut next = path.parent();
+    while let Some(directory) = next {
+        if directory.exists()? {
+            break;
+        }
+        if !args.create_parents.unwrap_or(false) {
+            let text = format!(
+                "`{path}` cannot be created: its directory `{directory}` does not exist; {CREATE_PARENTS}"
+            );
+            return Err(ToolError::not_found(text));
+        }
+        notes.insert(0, format!("creates the directory {directory}"));
+        next = directory.parent();
+    }
+    Ok(notes)
+}
+
 fn lock(path: &JailPath) -> Result<Locked, ToolError> {
     Locked::lock(path).map_err(|error| match error.category() {
-        provider_core::Category::NotFound => ToolError::not_found(format!(
-            "{error}; pass create_parents: true to create the directories on the way"
-        )),
+        provider_core::Category::NotFound => ToolError::not_found(format!("{error}; {CREATE_PARENTS}")),
         _ => error,
     })
 }

@@ -104,3 +104,36 @@ async fn an_existing_file_is_kept_when_overwrite_is_false() {
     crate::sandbox::refused(&outcome, "execution_failed", "exists");
     sandbox.change("write_file", arguments("new")).await.payload();
 }
+
+#[tokio::test]
+async fn a_failed_write_leaves_no_directories_behind() {
+    let sandbox = Sandbox::new().await;
+    let before = sandbox.tree();
+    let name = format!("a/b/{}", "n".repeat(300));
+    let outcome =
+        sandbox.call("write_file", json!({"path": name, "content": "x", "create_parents": true})).await;
+    assert_eq!(outcome.terminal()["event"], "error");
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[tokio::test]
+async fn a_name_kept_for_temporary_files_is_refused() {
+    let sandbox = Sandbox::new().await;
+    let before = sandbox.tree();
+    let arguments = json!({"path": ".ph-0123456789abcdef.tmp", "content": "x"});
+    let error = sandbox.call("write_file", arguments).await.error();
+    assert_eq!((error.category.as_str(), error.code.as_str()), ("permission_denied", "denied"));
+    let error = sandbox.call("write_file", json!({"path": "new/", "content": "x"})).await.error();
+    assert_eq!(error.category, "invalid_arguments");
+    let arguments = json!({"path": "new", "content": "x", "expected_sha256": "xyz"});
+    assert_eq!(sandbox.call("write_file", arguments).await.error().category, "invalid_arguments");
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[tokio::test]
+async fn configuring_removes_what_a_killed_writer_left_in_the_root() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put(".ph-0123456789abcdef.tmp", "half");
+    sandbox.harness.configure(json!({"allowed_roots": [sandbox.root()]})).await.unwrap();
+    assert!(!sandbox.at(".ph-0123456789abcdef.tmp").exists());
+}
