@@ -114,8 +114,7 @@ pub struct CallError {
 impl CallError {
     /// An error that is worth repeating only where its category always is.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
-        let retryable =
-            matches!(category, Category::Timeout | Category::ConcurrencyConflict | Category::ProcessCrashed);
+        let retryable = matches!(category, Category::Timeout | Category::ConcurrencyConflict);
         Self { category, message: message.into(), retryable, details: Map::new() }
     }
 

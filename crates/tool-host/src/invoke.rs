@@ -19,6 +19,8 @@ use crate::provider::Provider;
 use crate::status::{stream_error, wire_error};
 use crate::utf8::Joiner;
 
+/// The longest deadline that is sent; the header that carries it ends at eight digits of hours.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How long a cancelled call is read on: what a provider allows a tool for a clean end, and a little more.
 const CANCEL_GRACE: Duration = Duration::from_millis(3_000);
 /// How long the provider may take to answer the request to cancel.
@@ -30,7 +32,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<pb::InvokeResponse, Status>> + Se
 
 /// Makes the call and reads it to its one outcome.
 pub(crate) async fn invoke(provider: &Provider, tool: &Tool, call: &Call, line: &Line) -> Outcome {
-    let allowed = call.timeout.or(tool.timeout).unwrap_or(DEFAULT_TIMEOUT);
+    let allowed = call.timeout.or(tool.timeout).unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_TIMEOUT);
     let mut request = Request::new(pb::InvokeRequest { call: Some(call.to_wire()) });
     request.set_timeout(allowed);
     let mut client = provider.tool_client();

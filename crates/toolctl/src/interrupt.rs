@@ -1,4 +1,4 @@
-//! Ctrl-C, and the polite request to end.
+//! Ctrl-C, a terminal that closes, and the polite request to end.
 
 use std::future::Future;
 
@@ -6,17 +6,24 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
 
-/// Watches for SIGINT and SIGTERM. While it exists they no longer end the program by themselves.
+/// Watches for SIGINT, SIGTERM, SIGHUP and SIGQUIT. While it exists they no longer end the program by themselves.
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
+    quit: Signal,
 }
 
 impl Interrupts {
     pub(crate) fn watch() -> Result<Self, Failure> {
         let watch =
             |kind| signal(kind).map_err(|error| Failure::provider(format!("cannot watch signals: {error}")));
-        Ok(Self { interrupt: watch(SignalKind::interrupt())?, terminate: watch(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: watch(SignalKind::interrupt())?,
+            terminate: watch(SignalKind::terminate())?,
+            hang_up: watch(SignalKind::hangup())?,
+            quit: watch(SignalKind::quit())?,
+        })
     }
 
     /// Resolves at the next one.
@@ -24,6 +31,8 @@ impl Interrupts {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 

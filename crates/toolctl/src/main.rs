@@ -47,7 +47,8 @@ fn run(cli: Cli) -> Exit {
     };
     // A thread may still wait for a line from the terminal; nothing is left for it to do.
     runtime.shutdown_timeout(Duration::from_millis(10));
-    exit
+    // What was asked for did not arrive, so it is not done.
+    if exit == Exit::Done && shell.output_lost() { Exit::ToolFailed } else { exit }
 }
 
 /// What clap has to say: help and version are data, everything else is a usage error.
@@ -60,7 +61,8 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
     }
     if json {
         let text = error.render().to_string();
-        let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
+        let lines = text.trim_start_matches("error: ").lines().map(str::trim);
+        let message = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
         return shell.failure(&Failure::usage(CallError::new(Category::InvalidArguments, message)));
     }
     shell.note(&error.render().to_string());

@@ -197,6 +197,10 @@ fn object(what: &str, text: &str) -> Result<Object, Failure> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    // A shell expands `~`, but not in every place where one can be written.
+    if let (Ok(below), Some(home)) = (path.strip_prefix("~"), std::env::home_dir()) {
+        return Ok(home.join(below));
+    }
     // The working directory as the system knows it, so that `.` is not an unresolved dot in every path.
     let absolute = if path == Path::new(".") { std::env::current_dir() } else { std::path::absolute(path) };
     absolute.map_err(|error| Failure::wrong_usage(format!("{}: {error}", path.display())))

@@ -39,6 +39,7 @@ struct Inner {
     can_ask: bool,
     verbose: AtomicBool,
     reader_gone: AtomicBool,
+    output_lost: AtomicBool,
     screen: Mutex<Screen>,
 }
 
@@ -65,6 +66,7 @@ impl Shell {
             can_ask: err_is_terminal && io::stdin().is_terminal(),
             verbose: AtomicBool::new(false),
             reader_gone: AtomicBool::new(false),
+            output_lost: AtomicBool::new(false),
             screen: Mutex::default(),
         }))
     }
@@ -104,6 +106,11 @@ impl Shell {
         self.0.reader_gone.load(Ordering::Relaxed)
     }
 
+    /// Whether output could not be written, for another reason than that nobody reads it.
+    pub(crate) fn output_lost(&self) -> bool {
+        self.0.output_lost.load(Ordering::Relaxed)
+    }
+
     /// Writes data to stdout as it is.
     pub(crate) fn data(&self, text: &str) {
         let mut screen = self.screen();
@@ -112,8 +119,11 @@ impl Shell {
             return;
         }
         let mut out = io::stdout().lock();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            self.0.reader_gone.store(true, Ordering::Relaxed);
+        let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+        self.0.reader_gone.store(true, Ordering::Relaxed);
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            self.0.output_lost.store(true, Ordering::Relaxed);
+            self.write_err(&format!("error: the output is lost: {error}\n"));
         }
     }
 

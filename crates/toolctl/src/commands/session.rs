@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tool_host::{Call, CallError, Canceller, Category, Host, Invocation, Object, Provider, nearest};
 
 use crate::cli::{Session, Shared};
@@ -150,11 +150,7 @@ impl Desk {
                     Some(line) => self.line(&line),
                     None => reading = false,
                 },
-                Some(done) = self.calls.join_next() => {
-                    if let Ok(key) = done {
-                        self.open.remove(&key);
-                    }
-                }
+                Some(done) = self.calls.join_next() => self.settle(done),
                 () = interrupts.next() => {
                     if exit == Exit::Interrupted {
                         return exit;
@@ -171,9 +167,19 @@ impl Desk {
         exit
     }
 
+    fn settle(&mut self, done: Result<String, JoinError>) {
+        if let Ok(key) = done {
+            self.open.remove(&key);
+        }
+    }
+
     fn line(&mut self, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
+        }
+        // A client may use an id again as soon as it has read the end of its call, so that comes first.
+        while let Some(done) = self.calls.try_join_next() {
+            self.settle(done);
         }
         let started = parse(line).and_then(|request| match request {
             Request::Call(request) => self.start(*request),
