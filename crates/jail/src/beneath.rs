@@ -13,6 +13,13 @@ pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OF
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) const HANDLE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// Flags for a handle that only keeps a file from being forgotten.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) const PINNED: OFlags = OFlags::PATH;
+/// Flags for a handle that only keeps a file from being forgotten.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) const PINNED: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
 /// Opens the directory `relative` below `root` for walking. `relative` has plain names only; empty is `root` itself.
 ///
 /// # Errors

@@ -221,12 +221,16 @@ impl<'a> Replacement<'a> {
         renameat_with(self.directory, temporary.name(), self.directory, self.name, RenameFlags::EXCHANGE)
     }
 
-    /// Gives the name back to a file of some other program that was displaced, or to the next one it put there
-    /// meanwhile: until what comes out is ours again, which is then removed.
+    /// Gives the name back to a file of some other program that was displaced. If that program, or a third, put the
+    /// next file there meanwhile, that one comes out instead of what we had put there, and is given the name in turn:
+    /// the newest wins, as it would have without us.
     fn put_back(&self, temporary: Temporary<'_>) -> PathError {
+        let mut at_name = temporary.handle();
         for _ in 0..ATTEMPTS {
+            // Held open, so that its inode number cannot come to mean another file.
+            let theirs = beneath::open_name(self.directory, temporary.name(), beneath::PINNED);
             match self.exchange(&temporary) {
-                // The other program removed the file: there is nothing to give back.
+                // The file was removed: there is nothing to give back.
                 Err(Errno::NOENT) => return self.changed(),
                 Err(errno) => {
                     // Better a file too many than the only copy of theirs lost.
@@ -235,9 +239,11 @@ impl<'a> Replacement<'a> {
                 }
                 Ok(()) => {}
             }
-            if temporary.has_its_name() {
+            let came_out = |file| is_named(self.directory, temporary.name(), file).unwrap_or(false);
+            if at_name.is_ok_and(came_out) {
                 return self.changed();
             }
+            at_name = theirs;
         }
         let _ = temporary.keep();
         self.changed()

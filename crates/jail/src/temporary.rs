@@ -115,10 +115,10 @@ impl<'a> Temporary<'a> {
         self.file.as_mut().ok_or(Errno::BADF)
     }
 
-    /// Whether its temporary name still means this file.
-    pub(crate) fn has_its_name(&self) -> bool {
-        let named = self.file.as_ref().map(|file| is_named(self.directory, self.name(), file));
-        matches!(named, Some(Ok(true)))
+    /// Another handle of the file, to know it by.
+    pub(crate) fn handle(&self) -> Result<OwnedFd> {
+        let file = self.file.as_ref().ok_or(Errno::BADF)?;
+        rustix::io::fcntl_dupfd_cloexec(file, 0)
     }
 
     /// The file, still locked; its temporary name stays as it is.
