@@ -1,6 +1,6 @@
 //! `toolctl session`: many calls, as NDJSON on stdin and stdout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +40,7 @@ pub(super) async fn run(args: Session, shell: &Shell, interrupts: &mut Interrupt
         shell: shell.clone(),
         open: BTreeMap::new(),
         calls: JoinSet::new(),
+        previewed: VecDeque::new(),
     };
     let exit = desk.serve(interrupts).await;
     for provider in running {
@@ -60,8 +61,7 @@ struct CallRequest {
     id: Value,
     provider: Option<String>,
     tool: String,
-    #[serde(default)]
-    args: Object,
+    args: Option<Object>,
     #[serde(default)]
     preview: bool,
     cwd: Option<PathBuf>,
@@ -95,6 +95,9 @@ fn is_id(value: &Value) -> bool {
 fn parse(line: &[u8]) -> Result<Request, BadLine> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| BadLine::new(None, format!("not a line of JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(BadLine::new(None, "not a request: wanted one JSON object a line"));
+    }
     let id = value.get("id").filter(|id| is_id(id)).cloned();
     let bad = |error: serde_json::Error| BadLine::new(id.clone(), format!("not a request: {error}"));
     if value.get("cancel").is_some() {
@@ -104,6 +107,9 @@ fn parse(line: &[u8]) -> Result<Request, BadLine> {
     let request: CallRequest = serde_json::from_value(value).map_err(bad)?;
     if !is_id(&request.id) {
         return Err(BadLine::new(None, "not a request: id must be a string or a number"));
+    }
+    if request.timeout_ms == Some(0) {
+        return Err(BadLine::new(id, "not a request: timeout_ms must be at least 1"));
     }
     Ok(Request::Call(Box::new(request)))
 }
@@ -121,7 +127,13 @@ struct Desk {
     /// How to cancel what runs, by id as JSON.
     open: BTreeMap<String, Cancel>,
     calls: JoinSet<String>,
+    /// The requests that were previewed, oldest first: their id as JSON, and the call's. A request with the same id
+    /// then makes the call that was shown, and the provider refuses it when it would do something else by now.
+    previewed: VecDeque<(String, String)>,
 }
+
+/// Older previews are forgotten beyond this many.
+const REMEMBERED_PREVIEWS: usize = 256;
 
 enum Cancel {
     Call(Canceller),
@@ -208,7 +220,17 @@ impl Desk {
             .provider(request.provider.as_deref())
             .map_err(|error| BadLine { id: Some(id.clone()), error })?;
         let wants_preview = request.preview;
-        let call = self.call(request);
+        let mut call = self.call(request);
+        let shown = self.previewed.iter().position(|(id, _)| *id == key);
+        if let Some((_, shown)) = shown.and_then(|index| self.previewed.remove(index)) {
+            call.id = shown;
+        }
+        if wants_preview {
+            self.previewed.push_back((key.clone(), call.id.clone()));
+            if self.previewed.len() > REMEMBERED_PREVIEWS {
+                self.previewed.pop_front();
+            }
+        }
         let cancel = if wants_preview {
             let (cancel, cancelled) = oneshot::channel();
             self.calls.spawn(show_preview(id, provider, call, self.shell.clone(), cancelled));
@@ -241,7 +263,7 @@ impl Desk {
     }
 
     fn call(&self, request: CallRequest) -> Call {
-        let mut call = self.setup.call(&request.tool, request.args, &self.shared);
+        let mut call = self.setup.call(&request.tool, request.args.unwrap_or_default(), &self.shared);
         if let Some(cwd) = request.cwd {
             // Relative to the session's directory, which is absolute.
             call.working_directory = self.setup.working_directory.join(cwd);
@@ -316,7 +338,9 @@ mod tests {
     fn check(line: &str, expected: &str) {
         let got = match parse(line.as_bytes()) {
             Ok(Request::Cancel(id)) => format!("cancel {id}"),
-            Ok(Request::Call(call)) => format!("call {} {} {}", call.id, call.tool, Value::Object(call.args)),
+            Ok(Request::Call(call)) => {
+                format!("call {} {} {}", call.id, call.tool, Value::Object(call.args.unwrap_or_default()))
+            }
             Err(BadLine { id, error }) => format!("{} {}", id.unwrap_or_default(), error.message),
         };
         assert_eq!(got, expected);
