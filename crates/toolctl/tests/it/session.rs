@@ -163,3 +163,30 @@ fn an_interrupt_cancels_what_runs() {
     assert_eq!((&last["id"], &last["category"]), (&json!("1"), &json!("cancelled")), "{events:?}");
     assert_eq!(session.child.wait().unwrap().code(), Some(130), "although the input is still open");
 }
+
+#[test]
+fn a_call_does_what_its_preview_showed_or_nothing() {
+    let bench = Bench::new(&[("a.txt", "old\n")]);
+    let mut session = Session::start(&bench, &["filesystem", "--yes"]);
+    let write = |content: &str, preview: bool| {
+        let args = json!({"path": "a.txt", "content": content});
+        json!({"id": "w", "tool": "write_file", "args": args, "preview": preview})
+    };
+    let mut answer = |request: Value| {
+        session.send(request);
+        session.next()
+    };
+    assert_eq!(answer(write("new\n", true))["event"], "preview");
+    std::fs::write(bench.path().join("a.txt"), "somebody else's\n").unwrap();
+    let refused = answer(write("new\n", false));
+    assert_eq!(refused["details"]["code"], "stale", "{refused}");
+    assert_eq!(bench.read("a.txt"), "somebody else's\n");
+
+    assert_eq!(answer(write("new\n", true))["event"], "preview");
+    let refused = answer(write("something else\n", false));
+    assert_eq!(refused["details"]["code"], "stale", "{refused}");
+
+    assert_eq!(answer(write("new\n", true))["event"], "preview");
+    assert_eq!(answer(write("new\n", false))["event"], "result");
+    assert_eq!(bench.read("a.txt"), "new\n");
+}
