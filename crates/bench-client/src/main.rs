@@ -1,0 +1,102 @@
+//! The optimised client of `cargo xtask bench`: launches the provider binary it is given, measures, and prints one
+//! JSON object. It is a program of its own because an unoptimised client would measure itself.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use goplugin::host::Launch;
+use harness_proto::tool::v1 as pb;
+use pb::tool_event::Event;
+use pb::tool_service_client::ToolServiceClient;
+use provider_core::CONTRACT;
+use provider_core::wire::value_to_struct;
+use serde_json::{Value, json};
+use tonic::transport::Channel;
+
+/// Calls measured, after a tenth as many to warm up.
+const CALLS: usize = 5_000;
+/// The file that is read, in bytes.
+const FILE_SIZE: usize = 10_000;
+
+fn main() -> anyhow::Result<()> {
+    let binary = std::env::args_os().nth(1).context("usage: bench-client PROVIDER-BINARY")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let figures = runtime.block_on(measure(Path::new(&binary)))?;
+    writeln!(std::io::stdout(), "{figures}")?;
+    Ok(())
+}
+
+/// One read_file after another on one connection, beside the bare RPC Describe on the same connection, and what the
+/// process holds in memory before.
+async fn measure(binary: &Path) -> anyhow::Result<Value> {
+    let folder = tempfile::tempdir()?;
+    let line = "the quick brown fox jumps over the lazy dog, again and again\n";
+    std::fs::write(folder.path().join("file.txt"), line.repeat(FILE_SIZE / line.len()))?;
+    let running = Launch::new(binary, CONTRACT).basic_env().start(None).await?;
+    let idle = resident_bytes(running.pid())?;
+    let mut client = ToolServiceClient::new(running.channel());
+    let config = json!({"allowed_roots": [folder.path().to_string_lossy()]});
+    client.configure(pb::ConfigureRequest { config: Some(value_to_struct(config)) }).await?;
+    let configured = resident_bytes(running.pid())?;
+
+    let (mut reads, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
+    for number in 0..CALLS + CALLS / 10 {
+        let begun = Instant::now();
+        read_file(&mut client, folder.path(), number).await?;
+        let read_took = begun.elapsed();
+        let begun = Instant::now();
+        client.describe(pb::DescribeRequest {}).await?;
+        if number >= CALLS / 10 {
+            reads.push(read_took);
+            bare.push(begun.elapsed());
+        }
+    }
+    running.stop().await;
+    Ok(json!({
+        "calls": CALLS,
+        "idle_bytes": idle,
+        "configured_bytes": configured,
+        "read_file_us": spread(reads),
+        "describe_us": spread(bare),
+    }))
+}
+
+async fn read_file(
+    client: &mut ToolServiceClient<Channel>,
+    folder: &Path,
+    number: usize,
+) -> anyhow::Result<()> {
+    let call = pb::ToolCall {
+        id: number.to_string(),
+        tool_name: "read_file".to_owned(),
+        arguments: Some(value_to_struct(json!({"path": "file.txt"}))),
+        call_context: Some(harness_proto::common::v1::CallContext {
+            session_id: "bench".to_owned(),
+            turn_id: String::new(),
+            working_directory: folder.to_string_lossy().into_owned(),
+        }),
+    };
+    let mut stream = client.invoke(pb::InvokeRequest { call: Some(call) }).await?.into_inner();
+    let event = stream.message().await?.and_then(|message| message.event).and_then(|event| event.event);
+    match event {
+        Some(Event::Result(_)) => Ok(()),
+        other => bail!("read_file answered {other:?}"),
+    }
+}
+
+/// The resident memory of a process, from the kernel's account of it.
+fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes * 1024)
+}
+
+/// Median and 99th percentile, in microseconds.
+fn spread(mut durations: Vec<Duration>) -> Value {
+    durations.sort_unstable();
+    let at = |share: usize| durations.get(durations.len() * share / 100).copied().unwrap_or_default();
+    json!([at(50).as_secs_f64() * 1e6, at(99).as_secs_f64() * 1e6])
+}
