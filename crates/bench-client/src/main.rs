@@ -43,9 +43,7 @@ async fn measure(binary: &Path) -> anyhow::Result<Value> {
 
     let (mut reads, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
     for number in 0..CALLS + CALLS / 10 {
-        let begun = Instant::now();
-        read_file(&mut client, folder.path(), number).await?;
-        let read_took = begun.elapsed();
+        let read_took = read_file(&mut client, folder.path(), number).await?;
         let begun = Instant::now();
         client.describe(pb::DescribeRequest {}).await?;
         if number >= CALLS / 10 {
@@ -63,11 +61,12 @@ async fn measure(binary: &Path) -> anyhow::Result<Value> {
     }))
 }
 
+/// The time from the request to the result.
 async fn read_file(
     client: &mut ToolServiceClient<Channel>,
     folder: &Path,
     number: usize,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Duration> {
     let call = pb::ToolCall {
         id: number.to_string(),
         tool_name: "read_file".to_owned(),
@@ -78,11 +77,14 @@ async fn read_file(
             working_directory: folder.to_string_lossy().into_owned(),
         }),
     };
+    let begun = Instant::now();
     let mut stream = client.invoke(pb::InvokeRequest { call: Some(call) }).await?.into_inner();
     let event = stream.message().await?.and_then(|message| message.event).and_then(|event| event.event);
-    match event {
-        Some(Event::Result(_)) => Ok(()),
-        other => bail!("read_file answered {other:?}"),
+    let took = begun.elapsed();
+    // Read to the end: a stream that is dropped before is reset, which is not what a host does.
+    match (event, stream.message().await?) {
+        (Some(Event::Result(_)), None) => Ok(took),
+        (other, after) => bail!("read_file answered {other:?}, then {after:?}"),
     }
 }
 
