@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::error::ToolError;
+use crate::nearest::nearest;
 use crate::schema::{Kind, Schema};
 
 /// Arguments in the declared shape, with what had to be changed to get there.
@@ -360,43 +361,6 @@ fn escape_control_characters(text: &str) -> String {
         };
     }
     out
-}
-
-/// The candidate that `name` was probably meant to be, if one is near.
-pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = fold(name);
-    candidates
-        .map(|candidate| (distance(&folded, &fold(candidate)), candidate))
-        .filter(|(distance, candidate)| {
-            *distance <= 2.max(candidate.len() / 3) && *distance < name.chars().count()
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// `filePath`, `file-path` and `file_path` differ in nothing a reader cares about.
-fn fold(name: &str) -> String {
-    name.chars()
-        .filter(|character| character.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .take(64)
-        .collect()
-}
-
-/// The number of insertions, deletions and replacements between two short words.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, from) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, to) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// Takes nulls out of objects: on the wire an absent optional is omitted.

@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::nearest;
 use crate::call::{CURRENT, Call, Effects, Ending, PreviewCx, drive, locked, report_event};
 use crate::config::{self, Scrubber};
 use crate::error::{Code, ToolError};
 use crate::kernel::{Kernel, SessionKernel};
 use crate::logging;
+use crate::nearest::nearest;
 use crate::registry::{Catalogue, Tool};
 use crate::render::{Node, Style};
 use crate::tool::{Provider, Setup};

@@ -17,6 +17,7 @@ mod error;
 mod hooks;
 mod kernel;
 mod logging;
+mod nearest;
 mod registry;
 mod render;
 mod run;
@@ -36,6 +37,7 @@ pub use crate::hooks::{HookEvent, HookPoint, HookedCall, Hooks, ModelCall, Verdi
 pub use crate::kernel::{
     CALLBACK_BROKER_ID, CallbackError, EmittedKind, SessionFacts, SessionKernel, SubSession, SubSessionEnd,
 };
+pub use crate::nearest::nearest;
 pub use crate::registry::{AddedResource, Catalogue, CatalogueError, Commands, Declaration, ToolKind, Tools};
 pub use crate::render::{DiffHunk, DiffLine, LineChange, Node, Style};
 pub use crate::run::{CONTRACT, run};

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::catalogue::AttributeKind;
 use crate::event::Object;
-use crate::nearest::nearest;
 use crate::schema::{Schema, Shape};
+use provider_core::nearest;
 
 /// One `key=value`, or `key:=JSON`.
 #[derive(Clone, Debug, PartialEq)]

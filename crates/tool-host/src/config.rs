@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::assign::{AssignError, Assignment, apply_to_config};
 use crate::catalogue::{Attribute, AttributeKind};
 use crate::event::Object;
-use crate::nearest::nearest;
+use provider_core::nearest;
 
 /// What an operator says about the configuration, for whichever provider it is.
 #[derive(Clone, Debug, Default, PartialEq)]

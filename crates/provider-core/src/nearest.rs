@@ -2,13 +2,20 @@
 
 /// The candidate that is closest to `name`, if one is close enough to be a slip of the fingers.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = fold(name);
     let limit = (name.chars().count() / 3).max(1) + 1;
     candidates
         .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (distance(&name, &fold(candidate)), candidate))
         .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// `filePath`, `file-path` and `file_path` differ in nothing a reader cares about. Nobody means a name by more than
+/// its first 64 letters.
+fn fold(name: &str) -> String {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect()
 }
 
 /// Levenshtein's distance, in characters.
@@ -41,6 +48,7 @@ mod tests {
         check("pth", Some("path"));
         check("old_string", Some("old_str"));
         check("allowed_root", Some("allowed_roots"));
+        check("oldStr", Some("old_str"));
         check("colour", None);
         check("x", None);
     }
