@@ -1,0 +1,1 @@
+//! What output and commands mean, without any process.

@@ -1,0 +1,1 @@
+//! What a job may write, and whether it may use the network.
