@@ -1,0 +1,1 @@
+//! Searching, without the SDK and the wire.

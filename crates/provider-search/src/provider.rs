@@ -1,0 +1,52 @@
+//! The configured provider: its roots, its rules, its deadline.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use provider_core::Stream;
+use provider_core::jail::{JailPath, Roots, Rules};
+use provider_core::prelude::*;
+
+use crate::config::SearchConfig;
+
+/// A call ends by itself this long before its caller's deadline, so that its answer arrives.
+const MARGIN: Duration = Duration::from_millis(700);
+
+/// Searches below the allowed roots.
+pub struct Search {
+    roots: Roots,
+    deadline: Duration,
+}
+
+impl Provider for Search {
+    const NAME: &'static str = "search";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Config = SearchConfig;
+
+    async fn configure(config: SearchConfig, setup: Setup) -> Result<Self, ToolError> {
+        let rules = Rules { deny: config.deny.clone(), ..Rules::default() };
+        let roots = Roots::open(&config.allowed_roots, setup.directory())
+            .and_then(|roots| roots.with_rules(&rules))
+            .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+        Ok(Self { roots, deadline: config.deadline() })
+    }
+
+    fn tools(_tools: &mut Tools<Self>) {}
+}
+
+impl Search {
+    /// The place where a search starts: what `path` names, else the working directory.
+    pub(crate) fn start(&self, path: Option<&str>, working_directory: &Path) -> Result<JailPath, ToolError> {
+        match path {
+            Some(path) => Ok(self.roots.resolve(path, working_directory)?),
+            None if working_directory.as_os_str().is_empty() => Ok(self.roots.directory(0)?),
+            None => Ok(self.roots.working_directory(working_directory)?),
+        }
+    }
+
+    /// When a search that begins now must stop: the configured deadline, or shortly before the caller's.
+    pub(crate) fn deadline<S: Stream>(&self, cx: &Cx<S>) -> Instant {
+        let allowed = cx.remaining().map(|remaining| remaining.saturating_sub(MARGIN).max(remaining / 4));
+        Instant::now() + allowed.map_or(self.deadline, |allowed| allowed.min(self.deadline))
+    }
+}

@@ -1,0 +1,1 @@
+//! One file per tool, named as on the wire.
