@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness_proto::common::v1 as common;
 use harness_proto::config::v1 as config;
 use harness_proto::tool::v1 as pb;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::schema::Schema;
@@ -125,7 +125,7 @@ pub enum Kind {
 }
 
 /// How much harm a call can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None.

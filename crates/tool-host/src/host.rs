@@ -1,7 +1,8 @@
 //! Calls made the way the kernel makes them: gated, answered, in order.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -10,7 +11,9 @@ use crate::call::{Call, Invocation, Line};
 use crate::catalogue::{Kind, Tool};
 use crate::event::{CallError, Category, Outcome};
 use crate::invoke::invoke;
-use crate::people::{Answerer, Approver, Preview, Proposal, Question};
+use crate::notice::What;
+use crate::people::{Answerer, Approver, Decision, Preview, Proposal, Question, Scope, denied_by_policy};
+use crate::policy::{Policy, Ruling};
 use crate::provider::Provider;
 use crate::schedule::Claim;
 
@@ -20,11 +23,16 @@ use crate::schedule::Claim;
 /// again is right.
 #[derive(Clone)]
 pub struct Host {
+    policy: Arc<Policy>,
     approver: Arc<dyn Approver>,
     answerer: Arc<dyn Answerer>,
+    /// What was decided for a whole session, by session, provider and tool.
+    decided: Arc<Decided>,
     /// People are asked one thing at a time.
     attention: Arc<Mutex<()>>,
 }
+
+type Decided = std::sync::Mutex<HashMap<[String; 3], Result<(), CallError>>>;
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,13 +43,27 @@ impl fmt::Debug for Host {
 impl Host {
     /// A host whose calls are approved by one and answered by the other.
     pub fn new(approver: Arc<dyn Approver>, answerer: Arc<dyn Answerer>) -> Self {
-        Self { approver, answerer, attention: Arc::new(Mutex::new(())) }
+        Self {
+            policy: Arc::default(),
+            approver,
+            answerer,
+            decided: Arc::default(),
+            attention: Arc::new(Mutex::new(())),
+        }
+    }
+
+    /// The same people under a policy, which rules before anybody is asked.
+    #[must_use]
+    pub fn under(self, policy: Policy) -> Self {
+        Self { policy: Arc::new(policy), ..self }
     }
 
     /// Makes the call.
     ///
+    /// * What the policy refuses is not made, whoever would approve it.
     /// * A data source runs as soon as the provider's concurrency rules let it.
-    /// * A resource is approved first, with its preview.
+    /// * A resource is approved first, with its preview, unless the policy allows it or somebody has decided for
+    ///   the whole session.
     /// * An interactive tool is never invoked: the answerer fills its result.
     ///
     /// Waiting, for people or for other calls, does not count against the call's time.
@@ -49,17 +71,41 @@ impl Host {
         let (host, provider) = (self.clone(), provider.clone());
         Invocation::spawn(|line| async move {
             let tool = provider.tool(&call.tool)?;
+            let ruling = host.precheck(&provider, tool)?;
             provider.open_session(&call);
             match tool.kind {
                 Kind::Interactive => return host.answer(&provider, tool, &call, &line).await,
-                Kind::Resource => host.approve(&provider, tool, &call, &line).await?,
-                Kind::DataSource => {}
+                Kind::Resource if ruling == Ruling::Ask => {
+                    host.approve(&provider, tool, &call, &line).await?;
+                }
+                Kind::Resource | Kind::DataSource => {}
                 Kind::Unspecified => return Err(no_kind(tool)),
             }
             let claim = Claim::of(tool, &call.arguments);
             let _permit = line.unless_stopped(provider.scheduler().enter(claim)).await?;
             invoke(&provider, tool, &call, &line).await
         })
+    }
+
+    /// Refuses what the policy refuses.
+    fn precheck(&self, provider: &Provider, tool: &Tool) -> Result<Ruling<'_>, CallError> {
+        let name = &provider.identity().name;
+        let refused = |rule: &str, why: &str| {
+            let message =
+                format!("{name}.{} is denied by the policy {rule:?}{why}; nothing was done", tool.name);
+            Err(denied_by_policy(message).with("rule", rule))
+        };
+        match self.policy.ruling(name, tool) {
+            Ruling::Deny(rule) => refused(rule, ""),
+            Ruling::CannotAsk(rule) => {
+                provider.notice(What::Warning(format!(
+                    "the policy {rule:?} asks about {}, a {} call, which cannot be asked about: it is denied",
+                    tool.name, tool.kind
+                )));
+                refused(rule, ", which asks, and this kind of call cannot be asked about")
+            }
+            ruling => Ok(ruling),
+        }
     }
 
     async fn approve(
@@ -69,8 +115,13 @@ impl Host {
         call: &Call,
         line: &Line,
     ) -> Result<(), CallError> {
+        let key = [call.session.clone(), provider.identity().name.clone(), tool.name.clone()];
         let ask = async {
             let _attention = self.attention.lock().await;
+            // Looked up with everybody's attention, so that a decision for the session answers those who wait.
+            if let Some(verdict) = self.decided().get(&key) {
+                return verdict.clone();
+            }
             let preview = match self.approver.wants_preview() {
                 true => match provider.preview(call).await {
                     Ok(Some(tree)) => Preview::Tree(tree),
@@ -81,9 +132,17 @@ impl Host {
             };
             let proposal =
                 Proposal { provider: provider.identity(), tool, arguments: &call.arguments, preview };
-            self.approver.approve(&proposal).await
+            let Decision { verdict, scope } = self.approver.approve(&proposal).await;
+            if scope == Scope::Session {
+                self.decided().insert(key, verdict.clone());
+            }
+            verdict
         };
         line.unless_stopped(ask).await?
+    }
+
+    fn decided(&self) -> MutexGuard<'_, HashMap<[String; 3], Result<(), CallError>>> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn answer(&self, provider: &Provider, tool: &Tool, call: &Call, line: &Line) -> Outcome {

@@ -42,10 +42,37 @@ pub trait Approver: Send + Sync {
     }
 
     /// Decides. Dropping the future withdraws the question.
-    ///
-    /// # Errors
-    /// What the call ends with when it is not made.
-    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>>;
+    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Decision>;
+}
+
+/// What became of a question whether a call may be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Whether it is made, else what it ends with.
+    pub verdict: Result<(), CallError>,
+    /// Which calls it is about.
+    pub scope: Scope,
+}
+
+/// How far a decision reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// Every call of this provider's tool in the call's session.
+    Session,
+}
+
+impl Decision {
+    /// A decision about one call.
+    pub fn once(verdict: Result<(), CallError>) -> Self {
+        Self { verdict, scope: Scope::Once }
+    }
+
+    /// A decision that holds until the session ends.
+    pub fn for_session(verdict: Result<(), CallError>) -> Self {
+        Self { verdict, scope: Scope::Session }
+    }
 }
 
 /// Approves everything.
@@ -57,8 +84,8 @@ impl Approver for ApproveAll {
         false
     }
 
-    fn approve<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>> {
-        Box::pin(async { Ok(()) })
+    fn approve<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async { Decision::once(Ok(())) })
     }
 }
 
@@ -74,13 +101,13 @@ impl Approver for DenyAll {
         false
     }
 
-    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>> {
+    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
         let (tool, risk) = (&proposal.tool.name, proposal.tool.risk);
         let message = format!(
             "{tool} (risk {risk}) needs approval, and there is nobody to ask: {}; nothing was done",
             self.hint
         );
-        Box::pin(async move { Err(no_human(message)) })
+        Box::pin(async move { Decision::once(Err(no_human(message))) })
     }
 }
 
@@ -166,6 +193,11 @@ impl Answerer for PreparedAnswers {
 /// The error of a call that needs a person where there is none.
 pub fn no_human(message: impl Into<String>) -> CallError {
     CallError::new(Category::PermissionDenied, message).with("code", "no_human")
+}
+
+/// The error of a call that the operator's policy refuses.
+pub fn denied_by_policy(message: impl Into<String>) -> CallError {
+    CallError::new(Category::PermissionDenied, message).with("code", "denied_by_policy")
 }
 
 /// The error of a call that a person did not allow.

@@ -86,6 +86,10 @@ pub(crate) struct Shared {
     /// Approve calls that change something without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Rules for which calls run, are asked about, or are refused: a JSON list of {name, match, action}. --yes answers
+    /// what they ask, never what they deny
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
     /// Write JSON to stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -41,7 +41,10 @@ impl Exit {
 
     fn of_error(error: &CallError) -> Self {
         match (error.category, error.code()) {
-            (Category::PermissionDenied, Some("no_human" | "denied_by_user" | "no_kind")) => Self::Denied,
+            (
+                Category::PermissionDenied,
+                Some("no_human" | "denied_by_user" | "denied_by_policy" | "no_kind"),
+            ) => Self::Denied,
             (Category::Timeout, _) => Self::TimedOut,
             (Category::Cancelled, _) => Self::Interrupted,
             (Category::ProcessCrashed, _) => Self::Provider,
@@ -124,6 +127,7 @@ mod tests {
         check(error(Category::PermissionDenied).with("code", "outside_root"), 1);
         check(error(Category::PermissionDenied).with("code", "no_human"), 4);
         check(error(Category::PermissionDenied).with("code", "denied_by_user"), 4);
+        check(error(Category::PermissionDenied).with("code", "denied_by_policy"), 4);
         check(error(Category::Timeout), 124);
         check(error(Category::Cancelled), 130);
         check(error(Category::ProcessCrashed), 3);

@@ -9,7 +9,7 @@ use tool_host::assign::Assignment;
 use tool_host::catalogue::Attribute;
 use tool_host::config::Settings;
 use tool_host::people::{ApproveAll, DenyAll, NoAnswers, PreparedAnswers};
-use tool_host::{Answerer, Approver, Call, Host, LaunchOptions, Object, Provider};
+use tool_host::{Answerer, Approver, Call, Host, LaunchOptions, Object, Policy, Provider};
 
 use crate::cli::Shared;
 use crate::embedded;
@@ -112,7 +112,7 @@ async fn configure(provider: &Provider, config: Object) -> Result<(), Failure> {
 /// The host that the flags and the terminal make: `interactive` says whether stdin is free for answers.
 ///
 /// # Errors
-/// A usage error when `--answers` cannot be used.
+/// A usage error when `--answers` or `--policy` cannot be used.
 pub(crate) fn host(shared: &Shared, shell: &Shell, interactive: bool) -> Result<Host, Failure> {
     let ask = interactive && shell.can_ask();
     let approver: Arc<dyn Approver> = match (shared.yes, ask) {
@@ -125,7 +125,17 @@ pub(crate) fn host(shared: &Shared, shell: &Shell, interactive: bool) -> Result<
         (None, true) => Arc::new(TerminalAnswers::new(shell.clone())),
         (None, false) => Arc::new(NoAnswers { hint: "pass --answers FILE" }),
     };
-    Ok(Host::new(approver, answerer))
+    let host = Host::new(approver, answerer);
+    Ok(match &shared.policy {
+        Some(path) => host.under(policy(path)?),
+        None => host,
+    })
+}
+
+fn policy(path: &Path) -> Result<Policy, Failure> {
+    let value = json("--policy", &read("--policy", path)?)?;
+    Policy::from_json(value)
+        .map_err(|error| Failure::wrong_usage(format!("--policy: {}: {error}", path.display())))
 }
 
 fn answers(path: &Path) -> Result<PreparedAnswers, Failure> {

@@ -5,7 +5,7 @@ use std::io::BufRead as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tool_host::people::{Preview, Proposal, Question, denied_by_user, no_human};
+use tool_host::people::{Decision, Preview, Proposal, Question, denied_by_user, no_human};
 use tool_host::schema::Shape;
 use tool_host::{Answerer, Approver, CallError, Object};
 
@@ -43,7 +43,7 @@ impl TerminalApproval {
         Self { shell }
     }
 
-    async fn ask(&self, proposal: &Proposal<'_>) -> Result<(), CallError> {
+    async fn ask(&self, proposal: &Proposal<'_>) -> Decision {
         let look = self.shell.err();
         let name = format!("{}.{}", cell(&proposal.provider.name), cell(&proposal.tool.name));
         let risk = format!("risk {}", proposal.tool.risk);
@@ -58,23 +58,26 @@ impl TerminalApproval {
             self.shell.note(&look.ink(Ink::Dim, &format!("… {hidden} more lines; d shows all\n")));
         }
         loop {
-            match ask(&self.shell, "Do it? [y/N/d] ")
+            match ask(&self.shell, "Do it? [y/s/N/d] ")
                 .await
                 .map(|line| line.trim().to_ascii_lowercase())
                 .as_deref()
             {
-                Some("y" | "yes") => return Ok(()),
+                Some("y" | "yes") => return Decision::once(Ok(())),
+                Some("s" | "session") => return Decision::for_session(Ok(())),
                 Some("d") => {
                     self.shell.note(&picture);
                     if matches!(proposal.preview, Preview::Tree(_)) {
                         self.shell.note(&arguments(proposal.arguments));
                     }
                 }
-                Some(_) => return Err(denied_by_user(format!("{name} was not allowed; nothing was done"))),
+                Some(_) => {
+                    let denied = denied_by_user(format!("{name} was not allowed; nothing was done"));
+                    return Decision::once(Err(denied));
+                }
                 None => {
-                    return Err(no_human(format!(
-                        "nobody answered whether {name} may run; nothing was done"
-                    )));
+                    let unanswered = format!("nobody answered whether {name} may run; nothing was done");
+                    return Decision::once(Err(no_human(unanswered)));
                 }
             }
         }
@@ -93,7 +96,7 @@ impl TerminalApproval {
 }
 
 impl Approver for TerminalApproval {
-    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>> {
+    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
         Box::pin(self.ask(proposal))
     }
 }

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tool_host::people::{ApproveAll, NoAnswers, PreparedAnswers, Preview, Proposal, denied_by_user};
-use tool_host::{Approver, CallError, Category, Host};
+use tool_host::people::{
+    ApproveAll, Decision, DenyAll, NoAnswers, PreparedAnswers, Preview, Proposal, denied_by_user,
+};
+use tool_host::{Approver, CallError, Category, Host, Policy};
 
 use crate::support::{Launched, call, check_error, deserted, finish, text, willing};
 
@@ -14,7 +16,7 @@ use crate::support::{Launched, call, check_error, deserted, finish, text, willin
 struct Notes(Mutex<Vec<String>>);
 
 impl Approver for Notes {
-    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<(), CallError>> {
+    fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
         let preview = match &proposal.preview {
             Preview::Tree(_) => "preview",
             Preview::Unsupported => "nothing",
@@ -22,7 +24,7 @@ impl Approver for Notes {
         };
         self.0.lock().unwrap().push(format!("{} {preview}", proposal.tool.name));
         let denied = proposal.tool.name == "change_unseen";
-        Box::pin(async move { if denied { Err(denied_by_user("no")) } else { Ok(()) } })
+        Box::pin(async move { Decision::once(if denied { Err(denied_by_user("no")) } else { Ok(()) }) })
     }
 }
 
@@ -92,4 +94,84 @@ async fn a_tool_without_a_kind_is_refused() {
     let launched = Launched::plain().await;
     let (_, outcome) = finish(willing().call(&launched.provider, call("no_kind", json!({})))).await;
     check_error(&outcome, Category::PermissionDenied, "no_kind declares no kind");
+}
+
+/// Allows the first call for its session, and counts how often it is asked.
+#[derive(Default)]
+struct ForTheSession(Mutex<u32>);
+
+impl Approver for ForTheSession {
+    fn approve<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
+        *self.0.lock().unwrap() += 1;
+        Box::pin(async { Decision::for_session(Ok(())) })
+    }
+}
+
+#[tokio::test]
+async fn a_decision_for_the_session_is_asked_once_for_each_tool_and_session() {
+    let launched = Launched::plain().await;
+    let approver = Arc::new(ForTheSession::default());
+    let host = Host::new(approver.clone(), Arc::new(NoAnswers { hint: "-" }));
+    let outcome = |tool: &str, session: &str| {
+        let mut call = call(tool, json!({}));
+        call.session = session.to_owned();
+        host.call(&launched.provider, call).outcome()
+    };
+    let (one, other) = tokio::join!(outcome("change", "a"), outcome("change", "a"));
+    assert!(one.is_ok() && other.is_ok());
+    assert_eq!(*approver.0.lock().unwrap(), 1, "those who wait learn of the decision");
+    outcome("change_unseen", "a").await.unwrap();
+    outcome("change", "b").await.unwrap();
+    outcome("change", "a").await.unwrap();
+    assert_eq!(*approver.0.lock().unwrap(), 3);
+}
+
+fn ruled(approver: impl Approver + 'static, rules: Value) -> Host {
+    Host::new(Arc::new(approver), Arc::new(PreparedAnswers::from_json(json!({"answer": "yes"})).unwrap()))
+        .under(Policy::from_json(rules).unwrap())
+}
+
+#[tokio::test]
+async fn what_the_policy_denies_is_not_made_whoever_approves() {
+    let launched = Launched::plain().await;
+    let host = ruled(ApproveAll, json!([{"name": "hands off", "action": "deny"}]));
+    for tool in ["change", "fine", "ask"] {
+        let (_, outcome) = finish(host.call(&launched.provider, call(tool, json!({"question": "?"})))).await;
+        check_error(
+            &outcome,
+            Category::PermissionDenied,
+            "is denied by the policy \"hands off\"; nothing was done",
+        );
+        let error = outcome.unwrap_err();
+        assert_eq!((error.code(), &error.details["rule"]), (Some("denied_by_policy"), &json!("hands off")));
+    }
+}
+
+#[tokio::test]
+async fn what_the_policy_allows_is_not_asked_about() {
+    let launched = Launched::plain().await;
+    let host = ruled(
+        DenyAll { hint: "-" },
+        json!([{"name": "go", "match": {"tool_name": "change"}, "action": "allow"}]),
+    );
+    assert_eq!(text(&finish(host.call(&launched.provider, call("change", json!({})))).await.1), "change");
+    let (_, outcome) = finish(host.call(&launched.provider, call("change_unseen", json!({})))).await;
+    assert_eq!(outcome.unwrap_err().code(), Some("no_human"));
+}
+
+#[tokio::test]
+async fn asking_about_what_cannot_be_asked_about_denies_it_with_a_warning() {
+    let launched = Launched::plain().await;
+    let host =
+        ruled(ApproveAll, json!([{"name": "careful", "match": {"risk": "read_only"}, "action": "ask"}]));
+    for tool in ["fine", "ask"] {
+        let (_, outcome) = finish(host.call(&launched.provider, call(tool, json!({"question": "?"})))).await;
+        check_error(&outcome, Category::PermissionDenied, "the policy \"careful\", which asks");
+        let warnings = launched.warnings();
+        assert!(
+            warnings.iter().any(|warning| warning.contains("\"careful\"") && warning.contains(tool)),
+            "{warnings:?}"
+        );
+    }
+    assert_eq!(text(&finish(host.call(&launched.provider, call("change", json!({})))).await.1), "change");
 }

@@ -286,3 +286,39 @@ fn nothing_but_json_is_on_stdout() {
 fn is_terminal(line: &Value) -> bool {
     matches!(line["event"].as_str(), Some("result" | "error"))
 }
+
+/// The file of rules that `--policy` names, in a folder with one text.
+fn ruled(rules: &Value) -> Bench {
+    let bench = Bench::new(TEXT);
+    std::fs::write(bench.path().join("policy.json"), rules.to_string()).unwrap();
+    bench
+}
+
+#[test]
+fn yes_answers_what_a_policy_asks_and_never_what_it_denies() {
+    let rules = |action| json!([{"name": "no edits", "match": {"tool_name": "edit_file"}, "action": action}]);
+    let policy = ["--policy", "policy.json"];
+    let bench = ruled(&rules("deny"));
+    let denied = "error: filesystem.edit_file is denied by the policy \"no edits\"; nothing was done\n";
+    check(&bench.run(&with(&with(&EDIT, &["--yes"]), &policy)), "", denied, 4);
+    assert_eq!(bench.read("a.txt"), TEXT[0].1);
+
+    let bench = ruled(&rules("ask"));
+    assert_eq!(bench.run(&with(&EDIT, &policy)).code, 4);
+    assert_eq!(bench.run(&with(&with(&EDIT, &["--yes"]), &policy)).code, 0);
+
+    let bench = ruled(&rules("allow"));
+    assert_eq!(bench.run(&with(&EDIT, &policy)).code, 0);
+}
+
+#[test]
+fn a_policy_that_ties_is_wrong_usage() {
+    let bench = ruled(&json!([
+        {"name": "a", "match": {"risk": "high"}, "action": "deny"},
+        {"name": "b", "match": {"risk": "high"}, "action": "allow"},
+    ]));
+    let ran = bench.run(&["call", "filesystem", "read_file", "path=a.txt", "--policy", "policy.json"]);
+    let error = "error: --policy: policy.json: \"a\" and \"b\" match the same calls and neither is more specific: remove \
+                 one, or add a field to one\n";
+    check(&ran, "", error, 2);
+}

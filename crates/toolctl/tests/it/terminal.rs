@@ -86,12 +86,12 @@ const PLAIN: &[(&str, &str)] = &[("NO_COLOR", "1")];
 fn an_edit_is_shown_asked_for_and_applied() {
     let bench = Bench::new(&[("a.txt", "one\nteh\n")]);
     let mut terminal = Terminal::start(&bench, &EDIT, PLAIN);
-    terminal.expect("Do it? [y/N/d] ");
+    terminal.expect("Do it? [y/s/N/d] ");
     assert_eq!(bench.read("a.txt"), "one\nteh\n");
     terminal.type_in("y\n");
     let (screen, stdout, code) = terminal.end();
     let expected = "filesystem.edit_file wants to change something (risk moderate)\nedit $DIR/a.txt\n@@ -1,2 +1,2 \
-                    @@\n one\n-teh\n+the\nDo it? [y/N/d] y\n";
+                    @@\n one\n-teh\n+the\nDo it? [y/s/N/d] y\n";
     assert_eq!(bench.named(screen.as_bytes()), expected);
     assert!(stdout.contains("-teh\n+the\n") && !stdout.contains('\x1b'), "{stdout:?}");
     assert_eq!((code, bench.read("a.txt").as_str()), (Some(0), "one\nthe\n"));
@@ -102,7 +102,7 @@ fn anything_but_yes_denies() {
     for answer in ["\n", "n\n", "yess\n", "\x04"] {
         let bench = Bench::new(&[("a.txt", "teh\n")]);
         let mut terminal = Terminal::start(&bench, &EDIT, PLAIN);
-        terminal.expect("Do it? [y/N/d] ");
+        terminal.expect("Do it? [y/s/N/d] ");
         terminal.type_in(answer);
         let (screen, stdout, code) = terminal.end();
         assert_eq!((code, stdout.as_str(), bench.read("a.txt").as_str()), (Some(4), "", "teh\n"), "{screen}");
@@ -114,7 +114,7 @@ fn anything_but_yes_denies() {
 fn an_interrupt_at_the_question_denies_it() {
     let bench = Bench::new(&[("a.txt", "teh\n")]);
     let mut terminal = Terminal::start(&bench, &EDIT, PLAIN);
-    terminal.expect("Do it? [y/N/d] ");
+    terminal.expect("Do it? [y/s/N/d] ");
     terminal.interrupt();
     let (screen, _, code) = terminal.end();
     assert_eq!((code, bench.read("a.txt").as_str()), (Some(130), "teh\n"), "{screen}");
@@ -124,7 +124,7 @@ fn an_interrupt_at_the_question_denies_it() {
 fn colour_marks_the_words_that_change() {
     let bench = Bench::new(&[("a.txt", "one teh three\n")]);
     let mut terminal = Terminal::start(&bench, &EDIT, &[("TERM", "xterm")]);
-    terminal.expect("[y/N/d]");
+    terminal.expect("[y/s/N/d]");
     terminal.type_in("n\n");
     let (screen, _, _) = terminal.end();
     assert!(screen.contains("\x1b[31mone \x1b[0m\x1b[7;31mteh\x1b[0m\x1b[31m three\x1b[0m"), "{screen:?}");
@@ -139,7 +139,7 @@ fn a_long_preview_is_cut_until_asked_for() {
     let mut terminal =
         Terminal::start(&bench, &["call", "filesystem", "write_file", "path=b", &content], PLAIN);
     terminal.expect("more lines; d shows all");
-    terminal.expect("[y/N/d] ");
+    terminal.expect("[y/s/N/d] ");
     assert!(!terminal.screen.contains("line 200"));
     terminal.type_in("d\n");
     terminal.expect("+line 200");
