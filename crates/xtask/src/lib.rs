@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod docs;
 pub mod proto;
+pub mod stress;
 
 use std::path::{Path, PathBuf};
 

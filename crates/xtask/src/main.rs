@@ -1,4 +1,4 @@
-//! The workspace's own chores: docs, bench, generated code.
+//! The workspace's own chores: docs, bench, stress, generated code.
 
 use clap::{Parser, Subcommand};
 
@@ -17,6 +17,8 @@ enum Chore {
     Bench(xtask::bench::Arguments),
     /// Write the code generated from proto/.
     Proto(xtask::proto::Arguments),
+    /// Run something for a long time in search of what is wrong.
+    Stress(xtask::stress::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -24,5 +26,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Docs(arguments) => xtask::docs::run(&arguments),
         Chore::Bench(arguments) => xtask::bench::run(&arguments),
         Chore::Proto(arguments) => xtask::proto::run(&arguments),
+        Chore::Stress(arguments) => xtask::stress::run(&arguments),
     }
 }
