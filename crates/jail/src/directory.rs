@@ -40,6 +40,10 @@ impl Directory {
         &self.handle
     }
 
+    pub(crate) fn into_handle(self) -> OwnedFd {
+        self.handle
+    }
+
     /// The entries, in no particular order, without `.` and `..`. An entry that vanishes meanwhile is left out.
     ///
     /// # Errors

@@ -51,6 +51,7 @@ mod rules;
 mod spelling;
 mod suggest;
 mod temporary;
+mod walk;
 
 pub use directory::{DirEntry, Directory};
 pub use error::{PathError, RootError};
@@ -62,3 +63,4 @@ pub use roots::{Root, Roots};
 pub use rules::Rules;
 pub use spelling::{escape_bytes, unescape_bytes};
 pub use temporary::{is_temp_name, remove_stale_temps};
+pub use walk::{Denied, Listing, WalkHandle};
