@@ -9,7 +9,6 @@ use harness_proto::config::v1::{AttrType, ConfigAttribute};
 use harness_proto::schema::v1::{Schema, SchemaType};
 use harness_proto::tool::v1::{ConcurrencySpec, GetSchemaResponse, ToolKind, ToolSchema};
 use provider_core::{Catalogue, Provider};
-use provider_filesystem::Filesystem;
 
 /// First line of every generated page.
 const NOTICE: &str =
@@ -59,7 +58,11 @@ pub fn stale_pages(root: &Path) -> anyhow::Result<Vec<String>> {
 
 /// The providers of the catalog, in its order.
 fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
-    Ok(vec![(Filesystem::NAME, Catalogue::<Filesystem>::of()?.to_wire().clone())])
+    Ok(vec![declared::<provider_filesystem::Filesystem>()?])
+}
+
+fn declared<P: Provider>() -> anyhow::Result<(&'static str, GetSchemaResponse)> {
+    Ok((P::NAME, Catalogue::<P>::of()?.to_wire().clone()))
 }
 
 fn pages() -> anyhow::Result<Vec<(PathBuf, String)>> {

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod docs;
+pub mod new_provider;
 pub mod proto;
 pub mod stress;
 

@@ -1,0 +1,59 @@
+//! The template's files under another name.
+
+use crate::name::ProviderName;
+
+/// Files that both kinds of provider have, with their places below the crate.
+const SHARED: [(&str, &str); 5] = [
+    ("src/main.rs", include_str!("../template/src/main.rs")),
+    ("src/lib.rs", include_str!("../template/src/lib.rs")),
+    ("src/tools/mod.rs", include_str!("../template/src/tools/mod.rs")),
+    ("src/tools/greet.rs", include_str!("../template/src/tools/greet.rs")),
+    ("tests/it/main.rs", include_str!("../template/tests/it/main.rs")),
+];
+
+/// The shared files of a provider.
+pub(crate) fn shared(name: &ProviderName) -> impl Iterator<Item = (&'static str, String)> {
+    SHARED.into_iter().map(|(path, text)| (path, renamed(text, name)))
+}
+
+/// A text of the template with the provider's name in place of the template's.
+pub(crate) fn renamed(text: &str, name: &ProviderName) -> String {
+    text.replace("provider-template", &name.package())
+        .replace("provider_template", &name.library())
+        .replace("Template", &name.type_name())
+        .replace("template", name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> ProviderName {
+        ProviderName::parse("issue-tracker").unwrap()
+    }
+
+    #[test]
+    fn nothing_of_the_template_is_left() {
+        for (path, text) in shared(&name()) {
+            assert!(!text.to_lowercase().contains("template"), "{path}: {text}");
+        }
+    }
+
+    #[test]
+    fn hello_world_fits_under_forty_lines() {
+        let code = |text: &str| {
+            let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+            text.lines().filter(is_code).count()
+        };
+        let [_, lib, modules, greet, _] = SHARED.map(|(_, text)| text);
+        let tool = greet.lines().count();
+        assert!(tool < 40, "the tool has {tool} lines, comments and blank ones included");
+        let all = code(lib) + code(modules) + code(greet);
+        assert!(all < 40, "the whole provider has {all} lines of code");
+    }
+
+    #[test]
+    fn main_fits_under_fifteen_lines() {
+        assert!(SHARED[0].1.lines().count() < 15);
+    }
+}
