@@ -133,7 +133,7 @@ fn provider_packages(root: &Path) -> Result<Vec<String>, PlanError> {
 /// Adds a line among those that begin with `provider-`, which are sorted.
 fn add_dependency(manifest: &str, entry: &str) -> Option<String> {
     let mut lines: Vec<&str> = manifest.lines().collect();
-    let ours = |line: &&str| line.starts_with("provider-");
+    let ours = |line: &str| line.starts_with("provider-");
     let last = lines.iter().rposition(|line| ours(line))?;
     let next = lines.iter().position(|line| ours(line) && *line > entry);
     lines.insert(next.unwrap_or(last + 1), entry);

@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Preview(Preview),
     /// Serve many calls, as NDJSON on stdin and stdout
     Session(Session),
+    /// Make the crate of a new provider
+    New(New),
     /// Check that the catalog works on this machine
     Doctor(Doctor),
     /// Print the completion script of a shell
@@ -60,7 +62,7 @@ impl Command {
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
             Self::Schema(_) | Self::Session(_) => true,
-            Self::Completions(_) | Self::Man(_) => false,
+            Self::New(_) | Self::Completions(_) | Self::Man(_) => false,
         }
     }
 }
@@ -176,6 +178,25 @@ pub(crate) struct Session {
     pub(crate) providers: Vec<String>,
     #[command(flatten)]
     pub(crate) shared: Shared,
+}
+
+/// Make the crate of a new provider
+///
+/// The crate has one tool, tests, and a dependency on the SDK's public repository, or on a checkout of it with
+/// --sdk. Nothing is ever written over.
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Name of the provider, such as web or issue-tracker
+    pub(crate) name: String,
+    /// Folder to make [default: provider-NAME]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Checkout of the SDK to depend on, in place of its public repository
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sdk: Option<PathBuf>,
+    /// Show what would be created, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod call;
 mod describe;
 mod doctor;
 mod list;
+mod new;
 mod preview;
 mod session;
 
@@ -26,6 +27,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Preview(args) => interrupts.guard(preview::run(args, &shell)).await,
         Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
+        Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "toolctl", &mut script);

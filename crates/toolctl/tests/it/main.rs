@@ -3,6 +3,7 @@
 
 mod call;
 mod inspect;
+mod new;
 mod session;
 mod support;
 mod terminal;
