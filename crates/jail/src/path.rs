@@ -119,6 +119,15 @@ impl JailPath {
         Ok(self.at(Place { relative: self.place.relative.join(name), ..self.place.clone() }))
     }
 
+    /// What `path` names for someone in this directory: absolute, or relative to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Roots::resolve`].
+    pub fn resolve(&self, path: &str) -> Result<Self, PathError> {
+        self.roots.resolve(path, &self.absolute())
+    }
+
     /// Whether a `deny` pattern covers the path as it is spelled. Opening asks about the place behind links as well.
     pub fn is_denied(&self) -> bool {
         self.roots.check_rules(&self.place, Access::Read, "").is_err()

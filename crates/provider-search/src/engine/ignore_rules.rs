@@ -1,0 +1,234 @@
+//! Which entries ignore files exclude: the precedence that ripgrep has, on directories that are open handles.
+//!
+//! Per directory, `.rgignore` goes before `.ignore`, that before `.gitignore`, that before `.git/info/exclude`, and the
+//! user's global file comes last; for each kind the innermost directory that says something decides. The two of git
+//! hold only inside a repository, and never reach across the beginning of one nested in it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use provider_core::jail::{JailPath, Listing, WalkHandle};
+
+/// A longer ignore file is not one.
+const LONGEST: u64 = 4 << 20;
+
+/// The kinds of ignore files, the strongest first.
+const NAMES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
+/// The first kind that only git knows.
+const FIRST_OF_GIT: usize = 2;
+/// `.git/info/exclude`, after those in [`NAMES`].
+const EXCLUDE: usize = 3;
+
+/// The rules that hold in one directory: its own and those of the directories above.
+///
+/// Directories without rules of their own share the value of the one above.
+#[derive(Debug)]
+pub struct IgnoreRules {
+    above: Option<Arc<IgnoreRules>>,
+    /// How many bytes of a path name this directory, the slash after it included.
+    prefix: usize,
+    own: [Gitignore; EXCLUDE + 1],
+    /// Whether a repository begins here.
+    repository: bool,
+    in_repository: bool,
+    global: Arc<Gitignore>,
+}
+
+impl IgnoreRules {
+    /// The rules of all directories above `start`, and the user's own.
+    ///
+    /// What is above the root can hold rules as well, so that a search finds the same files from anywhere in a
+    /// repository. Nothing but its rules is learnt from it.
+    pub fn above(start: &JailPath) -> Arc<Self> {
+        let (global, _) = GitignoreBuilder::new("").build_global();
+        let mut rules = Arc::new(Self::empty(global));
+        let real_root = start.root().real_path().to_owned();
+        let mut outside: Vec<&Path> = real_root.ancestors().skip(1).collect();
+        outside.reverse();
+        for directory in outside {
+            let read = |name: &str| read_rules(File::open(directory.join(name)));
+            let repository = directory.join(".git").exists() || directory.join(".jj").exists();
+            let exclude = || read(".git/info/exclude");
+            rules = rules.with(prefix_of(directory), read, exclude, repository);
+        }
+        let mut inside: Vec<JailPath> = std::iter::successors(start.parent(), JailPath::parent).collect();
+        inside.reverse();
+        for directory in inside {
+            let read = |name: &str| in_jail(&directory, name);
+            let there = |name: &str| directory.join(name).and_then(|path| path.exists()).unwrap_or(false);
+            let repository = there(".git") || there(".jj");
+            let full = real_root.join(directory.relative());
+            rules = rules.with(prefix_of(&full), read, || exclude_file(&directory), repository);
+        }
+        rules
+    }
+
+    fn empty(global: Gitignore) -> Self {
+        Self {
+            above: None,
+            prefix: 0,
+            own: std::array::from_fn(|_| Gitignore::empty()),
+            repository: false,
+            in_repository: false,
+            global: Arc::new(global),
+        }
+    }
+
+    /// The rules in a directory just listed, whose full path has `prefix` bytes with the slash after it. `place` is
+    /// that directory in the jail; it is asked for only where there is something to read.
+    pub fn descend(
+        self: &Arc<Self>,
+        handle: &WalkHandle,
+        listing: &Listing,
+        prefix: usize,
+        place: impl Fn() -> Option<JailPath>,
+    ) -> Arc<Self> {
+        let repository = listing.contains(".git") || listing.contains(".jj");
+        if !repository && !NAMES.iter().any(|name| listing.contains(name)) {
+            return self.clone();
+        }
+        let read = |name: &str| {
+            if !listing.contains(name) {
+                return None;
+            }
+            match handle.open_file(OsStr::new(name)) {
+                Ok((file, _)) => read_rules(Ok(file)),
+                // Perhaps a symbolic link, which counts if it leads to somewhere in the jail.
+                Err(_) => in_jail(&place()?, name),
+            }
+        };
+        self.with(prefix, read, || exclude_file(&place()?), repository)
+    }
+
+    fn with(
+        self: &Arc<Self>,
+        prefix: usize,
+        read: impl Fn(&str) -> Option<Vec<u8>>,
+        exclude: impl FnOnce() -> Option<Vec<u8>>,
+        repository: bool,
+    ) -> Arc<Self> {
+        let mut own: [Gitignore; EXCLUDE + 1] = std::array::from_fn(|_| Gitignore::empty());
+        for (rules, name) in own.iter_mut().zip(NAMES) {
+            *rules = read(name).map_or_else(Gitignore::empty, |bytes| parse(&bytes));
+        }
+        if repository {
+            own[EXCLUDE] = exclude().map_or_else(Gitignore::empty, |bytes| parse(&bytes));
+        }
+        if !repository && own.iter().all(Gitignore::is_empty) {
+            return self.clone();
+        }
+        Arc::new(Self {
+            above: Some(self.clone()),
+            prefix,
+            own,
+            repository,
+            in_repository: repository || self.in_repository,
+            global: self.global.clone(),
+        })
+    }
+
+    /// What the rules say about the entry with the full path `path`, of which `relative` is what follows the start.
+    pub fn matched(&self, path: &[u8], relative: &[u8], is_directory: bool) -> Verdict {
+        let mut found = [Verdict::Silent; EXCLUDE + 1];
+        let mut reached = self.in_repository;
+        let mut next = Some(self);
+        while let Some(rules) = next {
+            let candidate = Path::new(OsStr::from_bytes(path.get(rules.prefix..).unwrap_or(path)));
+            for (kind, own) in rules.own.iter().enumerate() {
+                let holds = kind < FIRST_OF_GIT || reached;
+                if holds && found[kind] == Verdict::Silent && !own.is_empty() {
+                    found[kind] = own.matched(candidate, is_directory).into();
+                }
+            }
+            reached &= !rules.repository;
+            next = rules.above.as_deref();
+        }
+        let decided = found.into_iter().find(|verdict| *verdict != Verdict::Silent);
+        decided.unwrap_or_else(|| match self.in_repository && !self.global.is_empty() {
+            true => self.global.matched(Path::new(OsStr::from_bytes(relative)), is_directory).into(),
+            false => Verdict::Silent,
+        })
+    }
+}
+
+/// What rules say about one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Silent,
+    /// It is left out.
+    Excluded,
+    /// It is wanted, also if it is hidden.
+    Wanted,
+}
+
+impl<T> From<Match<T>> for Verdict {
+    fn from(found: Match<T>) -> Self {
+        match found {
+            Match::None => Self::Silent,
+            Match::Ignore(_) => Self::Excluded,
+            Match::Whitelist(_) => Self::Wanted,
+        }
+    }
+}
+
+/// How many bytes of the path of an entry name `directory`.
+fn prefix_of(directory: &Path) -> usize {
+    match directory.as_os_str().as_bytes() {
+        b"/" => 1,
+        bytes => bytes.len() + 1,
+    }
+}
+
+fn parse(bytes: &[u8]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
+        // A line that is no pattern excludes nothing, as in git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn read_rules(file: io::Result<File>) -> Option<Vec<u8>> {
+    let file = file.ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn in_jail(directory: &JailPath, name: &str) -> Option<Vec<u8>> {
+    let file = directory.join(name).ok()?.open_read().ok()?;
+    read_rules(Ok(file.into_file()))
+}
+
+/// The repository's own exclusions. In a worktree `.git` is a file that names the repository.
+fn exclude_file(directory: &JailPath) -> Option<Vec<u8>> {
+    let git = directory.join(".git").ok()?;
+    let Some(pointer) = in_jail(directory, ".git") else {
+        return in_jail(&git.join("info").ok()?, "exclude");
+    };
+    let pointer = String::from_utf8(pointer).ok()?;
+    let own = follow(directory, pointer.lines().next()?.strip_prefix("gitdir: ")?)?;
+    let common = in_jail(&own, "commondir").and_then(|text| String::from_utf8(text).ok());
+    let shared = match common {
+        Some(common) => follow(&own, common.lines().next()?)?,
+        None => own,
+    };
+    in_jail(&shared.join("info").ok()?, "exclude")
+}
+
+/// What a path in a file of git means, if it is in the jail.
+fn follow(from: &JailPath, path: &str) -> Option<JailPath> {
+    from.resolve(path).ok()
+}
