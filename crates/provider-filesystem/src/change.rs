@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(before: Option<Vec<u8>>, after: Vec<u8>, notes: Vec<String>) -> Self {
-        let diff = Diff::between(before.as_deref().unwrap_or_default(), &after);
+        let diff = Diff::of_files(before.as_deref().unwrap_or_default(), &after);
         Self { before, after, diff, notes }
     }
 

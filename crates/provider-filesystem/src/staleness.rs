@@ -158,7 +158,7 @@ pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
     );
     match &seen.content {
         Some(before) => {
-            let diff = Diff::between(before, now);
+            let diff = Diff::of_files(before, now);
             let _ = write!(
                 text,
                 " What changed since:\n{}",

@@ -7,7 +7,8 @@ use imara_diff::sources::byte_lines;
 use imara_diff::{Algorithm, InternedInput};
 use memchr::memchr_iter;
 
-use super::text::{Ending, Eol};
+use super::encoding::Encoding;
+use super::text::{Ending, Eol, Text};
 
 /// Unchanged lines shown around a change.
 pub const CONTEXT_LINES: usize = 3;
@@ -28,6 +29,8 @@ pub struct Diff {
     pub final_newline: Option<FinalNewline>,
     /// The line endings before and after, if they differ in kind.
     pub eol: Option<(Eol, Eol)>,
+    /// The encodings before and after, if the characters are stored in another.
+    pub encoding: Option<(Encoding, Encoding)>,
 }
 
 /// One changed place.
@@ -114,7 +117,31 @@ impl Diff {
             final_newline: final_newline(old, new),
             eol: (old_eol != new_eol && old_eol != Eol::None && new_eol != Eol::None)
                 .then_some((old_eol, new_eol)),
+            encoding: None,
         }
+    }
+
+    /// Compares two versions of a file as the texts they hold, whatever their encodings.
+    #[must_use]
+    pub fn of_files(old: &[u8], new: &[u8]) -> Self {
+        let Ok(before) = Text::parse(old) else { return Self::between(old, new) };
+        let after = match (Text::parse(new), before.encoding()) {
+            // What an encoding of old is guessed to be depends on the text; a change does not make it another.
+            (Ok(after), Encoding::Legacy(_)) if matches!(after.encoding(), Encoding::Legacy(_)) => {
+                Text::parse_as(new, before.encoding())
+            }
+            (Ok(after), _) => after,
+            (Err(_), Encoding::Utf8) => return Self::between(old, new),
+            (Err(_), encoding) => Text::parse_as(new, encoding),
+        };
+        if before.encoding() == Encoding::Utf8 && after.encoding() == Encoding::Utf8 {
+            return Self::between(old, new);
+        }
+        let in_characters = Self::between(before.body().as_bytes(), after.body().as_bytes());
+        // The same characters in other bytes are a change all the same.
+        let diff = if in_characters.is_empty() { Self::between(old, new) } else { in_characters };
+        let is_told = before.encoding() != after.encoding() && !old.is_ascii() && !new.is_ascii();
+        Self { encoding: is_told.then_some((before.encoding(), after.encoding())), ..diff }
     }
 
     /// Whether nothing changed.
@@ -165,7 +192,7 @@ impl Diff {
         text
     }
 
-    /// What a reader of the lines alone would not see: a changed final newline, changed line endings.
+    /// What a reader of the lines alone would not see: a changed final newline, changed line endings, another encoding.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let newline = self.final_newline.map(|change| match change {
@@ -174,7 +201,8 @@ impl Diff {
         });
         let eol =
             self.eol.map(|(old, new)| format!("line endings changed: {} to {}", old.name(), new.name()));
-        newline.into_iter().chain(eol).collect()
+        let encoding = self.encoding.map(|(old, new)| format!("encoding changed: {old} to {new}"));
+        newline.into_iter().chain(eol).chain(encoding).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::explain::{Ambiguity, Explanation};
 use super::find::{MatchKind, Matches, find};
-use super::text::{Ending, Text, split_ending};
+use super::text::{Ending, SpliceError, Text, split_ending};
 
 /// What to replace by what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,9 @@ pub enum EditError {
         /// The lines where the occurrences begin, from 1; the first 100.
         lines: Vec<u64>,
     },
+    /// The file's encoding does not allow it.
+    #[error(transparent)]
+    Encoding(#[from] SpliceError),
 }
 
 impl EditError {
@@ -119,6 +122,7 @@ impl EditError {
             Self::NoMatch(_) => "no_match",
             Self::Ambiguous(_) => "ambiguous",
             Self::CountMismatch { .. } => "count_mismatch",
+            Self::Encoding(_) => "unencodable",
         }
     }
 }
@@ -136,7 +140,7 @@ pub fn plan(text: &Text<'_>, replacement: &Replacement<'_>) -> Result<Edit, Edit
         .ok_or_else(|| EditError::NoMatch(Box::new(Explanation::of(body, replacement.old_str))))?;
     let spans = select(body, &matches, replacement)?;
     let endings = Endings::of(replacement, matches.kind);
-    Ok(splice(text, &spans, matches.kind, |span| endings.adapt(body, span)))
+    splice(text, &spans, matches.kind, |span| endings.adapt(body, span))
 }
 
 /// The spans to replace, none overlapping another.
@@ -210,54 +214,60 @@ fn line_list(lines: &[u64]) -> String {
     shown.join(", ")
 }
 
-/// Copies the file, with each span of its body replaced.
+/// The file with each span of its body replaced, and where the new text stands.
 fn splice<'a>(
     text: &Text<'_>,
     spans: &[Range<usize>],
     matched: MatchKind,
     new_text: impl Fn(Range<usize>) -> Cow<'a, str>,
-) -> Edit {
-    let original = text.bytes();
-    let mut bytes: Vec<u8> = Vec::with_capacity(original.len());
+) -> Result<Edit, EditError> {
+    let body = text.body();
+    let mut pieces: Vec<(Range<usize>, String)> = Vec::with_capacity(spans.len());
     let mut replacements = Vec::with_capacity(spans.len());
     let mut line = 1;
     let mut from = 0;
+    // The last character before the place that is looked at, in the new file.
+    let mut last = None;
     for span in spans {
+        let untouched = body.get(from..span.start).unwrap_or_default();
+        line += count_breaks(untouched);
+        last = untouched.chars().next_back().or(last);
         let inserted = new_text(span.clone());
-        let place = text.original_span(span.clone());
-        let untouched = original.get(from..place.start).unwrap_or_default();
-        line += memchr_iter(b'\n', untouched).count() as u64;
-        bytes.extend_from_slice(untouched);
-        let inserted = without_doubled_return(
-            &bytes,
-            inserted.as_bytes(),
-            original.get(place.end..).unwrap_or_default(),
-        );
-        bytes.extend_from_slice(inserted);
-        let breaks = memchr_iter(b'\n', inserted).count() as u64;
-        let end_line = line + breaks - u64::from(inserted.ends_with(b"\n"));
+        let rest = body.get(span.end..).unwrap_or_default();
+        let inserted = without_doubled_return(last == Some('\r'), &inserted, rest);
+        last = inserted.chars().next_back().or(last);
+        let breaks = count_breaks(inserted);
+        let end_line = line + breaks - u64::from(inserted.ends_with('\n'));
         replacements.push(LineRange { start_line: line, end_line });
         line += breaks;
-        from = place.end;
+        from = span.end;
+        pieces.push((span.clone(), inserted.to_owned()));
     }
-    bytes.extend_from_slice(original.get(from..).unwrap_or_default());
-    let last_line = super::text::count_lines(&bytes).max(1);
+    let rest = body.get(from..).unwrap_or_default();
+    last = rest.chars().next_back().or(last);
+    let is_open = last.is_some_and(|last| last != '\n');
+    let last_line = (line - 1 + count_breaks(rest) + u64::from(is_open)).max(1);
     for range in &mut replacements {
         range.start_line = range.start_line.min(last_line);
         range.end_line = range.end_line.min(last_line);
     }
-    Edit { changed: bytes != original, bytes, replacements, matched }
+    let bytes = text.splice(&pieces)?;
+    Ok(Edit { changed: bytes != text.bytes(), bytes, replacements, matched })
+}
+
+fn count_breaks(text: &str) -> u64 {
+    memchr_iter(b'\n', text.as_bytes()).count() as u64
 }
 
 /// The text to insert without a `\r` at its edge that would make `\r\r\n` of a line ending beside it.
-fn without_doubled_return<'t>(before: &[u8], inserted: &'t [u8], after: &[u8]) -> &'t [u8] {
-    let inserted = match inserted {
-        [b'\r', rest @ ..] if before.ends_with(b"\r") && rest.starts_with(b"\n") => rest,
-        all => all,
+fn without_doubled_return<'t>(after_return: bool, inserted: &'t str, rest: &str) -> &'t str {
+    let inserted = match inserted.strip_prefix('\r') {
+        Some(without) if after_return && without.starts_with('\n') => without,
+        _ => inserted,
     };
-    match inserted {
-        [rest @ .., b'\r'] if after.starts_with(b"\r\n") => rest,
-        all => all,
+    match inserted.strip_suffix('\r') {
+        Some(without) if rest.starts_with("\r\n") => without,
+        _ => inserted,
     }
 }
 

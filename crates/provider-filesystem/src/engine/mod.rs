@@ -4,7 +4,8 @@
 //! and [`Seek`](std::io::Seek)) and get values back. That is what makes the promise testable that an edit changes
 //! its own span and not one byte more.
 //!
-//! - [`text`]: bytes as text: encoding, byte order mark, line endings, line numbers
+//! - [`encoding`]: what a file is in, and from bytes to characters and back
+//! - [`text`]: a file's bytes as text, and pieces of it exchanged
 //! - [`window`]: a page of a file of any size, in bounded memory
 //! - [`find`]: where a piece of text occurs
 //! - [`edit`]: replacing it by splicing the original bytes
@@ -13,6 +14,7 @@
 
 pub mod diff;
 pub mod edit;
+pub mod encoding;
 pub mod explain;
 pub mod find;
 pub mod text;

@@ -175,7 +175,8 @@ proptest! {
                 None => break,
             }
         }
-        prop_assert_eq!(rebuilt, Text::parse(&file).unwrap().body());
+        let text = Text::parse(&file).unwrap();
+        prop_assert_eq!(rebuilt, text.body());
     }
 
     #[test]

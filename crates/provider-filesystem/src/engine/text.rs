@@ -1,31 +1,13 @@
-//! Bytes as text: encoding, byte order mark, line endings and line numbers.
+//! Bytes as text: the body of a file and the way back to its bytes, line endings and line numbers.
 //!
 //! A line ends with `\n`; a non-empty rest after the last `\n` is a line too; a lone `\r` ends none.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
 
-/// The UTF-8 byte order mark.
-pub const UTF8_BOM: &[u8] = b"\xEF\xBB\xBF";
-
-/// How the characters of a file are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Encoding {
-    /// UTF-8, with or without a byte order mark. ASCII is UTF-8.
-    Utf8,
-}
-
-impl Encoding {
-    /// The name shown to people: `utf-8`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Utf8 => "utf-8",
-        }
-    }
-}
+use super::encoding::{Binary, Decoder, Detected, Encoding, Survey, UTF8_BOM, Unencodable, has_jis_escape};
 
 /// Which line endings a text uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,52 +92,128 @@ impl Ending {
     }
 }
 
-/// The file is not text that can be decoded: it holds NUL bytes or is not valid UTF-8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the file is binary: {reason} at byte {offset}")]
-pub struct Binary {
-    /// Bytes before the first that cannot be text.
-    pub offset: usize,
-    /// What was found there.
-    pub reason: BinaryReason,
-}
-
-/// What makes a file binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BinaryReason {
-    /// A NUL byte, which no text has.
-    #[error("a NUL byte")]
-    Nul,
-    /// Bytes that are not UTF-8.
-    #[error("bytes that are not UTF-8")]
-    InvalidUtf8,
-}
-
 /// A text file: its bytes, and the text they stand for.
 ///
 /// The *body* is the decoded text without the byte order mark. Positions in it are byte offsets into that `str`;
-/// [`original_span`](Self::original_span) turns them into positions in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// [`original_span`](Self::original_span) turns them into positions in the file, and [`splice`](Self::splice)
+/// exchanges pieces of the body for others without touching a byte outside them.
+#[derive(Debug, Clone)]
 pub struct Text<'a> {
     bytes: &'a [u8],
-    body: &'a str,
+    body: Cow<'a, str>,
+    encoding: Encoding,
+    bom_len: usize,
+    /// Where the body can be decoded from, where it does not stand in the file as it is.
+    blocks: Vec<Block>,
+    is_damaged: bool,
+}
+
+/// A place where a character begins, in the body and in the file.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    body: usize,
+    original: usize,
+}
+
+/// Why a piece of a text cannot be exchanged. The message says what to do instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SpliceError {
+    /// The new text has a character that the encoding of the file has not.
+    #[error(
+        "{0}, in which the file is stored; nothing was changed. Leave the character out, or give the whole file \
+             another encoding with write_file and encoding: \"utf-8\""
+    )]
+    Unencodable(#[from] Unencodable),
+    /// What bytes mean depends on what stands before them.
+    #[error(
+        "the file is stored as {encoding}, where what a byte means depends on those before it, so that a piece \
+             of it cannot be exchanged; nothing was changed. Give the whole file another encoding with write_file \
+             and encoding: \"utf-8\""
+    )]
+    Stateful {
+        /// The encoding of the file.
+        encoding: Encoding,
+    },
+    /// The place begins or ends inside bytes that stand for no character.
+    #[error(
+        "line {line} has bytes that are not valid {encoding}, and the text to replace begins or ends inside \
+             them; nothing was changed. Replace the whole line"
+    )]
+    InsideDamage {
+        /// The encoding of the file.
+        encoding: Encoding,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The new text has U+FFFD, which in this file is shown for bytes that stand for no character.
+    #[error(
+        "the file has bytes that are not valid {encoding}, which are shown as U+FFFD (\u{fffd}), and the new text \
+             has that character: writing it would lose those bytes; nothing was changed. Leave them out of old_str \
+             and new_str"
+    )]
+    Replacement {
+        /// The encoding of the file.
+        encoding: Encoding,
+    },
 }
 
 impl<'a> Text<'a> {
-    /// Decodes a whole file.
+    /// Decodes a whole file, in whatever encoding it is.
     ///
     /// # Errors
-    /// [`Binary`] when the bytes hold a NUL or are not UTF-8.
+    /// [`Binary`] when it is no text.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Binary> {
-        if let Some(offset) = memchr(0, bytes) {
-            return Err(Binary { offset, reason: BinaryReason::Nul });
+        if let Some(text) = Self::plain(bytes) {
+            return Ok(text);
         }
-        let rest = bytes.strip_prefix(UTF8_BOM).unwrap_or(bytes);
-        let body = std::str::from_utf8(rest).map_err(|error| Binary {
-            offset: bytes.len() - rest.len() + error.valid_up_to(),
-            reason: BinaryReason::InvalidUtf8,
-        })?;
-        Ok(Self { bytes, body })
+        // Reading a slice cannot fail.
+        let survey = Survey::of(bytes).unwrap_or_default();
+        survey.conclude().map(|detected| Self::decode(bytes, detected))
+    }
+
+    /// Decodes a file of which the encoding is known. A byte order mark is kept apart if it is there.
+    #[must_use]
+    pub fn parse_as(bytes: &'a [u8], encoding: Encoding) -> Self {
+        let mark = encoding.bom();
+        let bom_len = if bytes.starts_with(mark) { mark.len() } else { 0 };
+        Self::decode(bytes, Detected { encoding, bom_len })
+    }
+
+    /// Text in UTF-8 without a flaw, which needs no copy.
+    fn plain(bytes: &'a [u8]) -> Option<Self> {
+        let is_plain = memchr(0, bytes).is_none() && !has_jis_escape(bytes);
+        let body =
+            std::str::from_utf8(bytes.strip_prefix(UTF8_BOM).unwrap_or(bytes)).ok().filter(|_| is_plain)?;
+        Some(Self::of_utf8(bytes, body))
+    }
+
+    fn of_utf8(bytes: &'a [u8], body: &'a str) -> Self {
+        Self {
+            bytes,
+            body: Cow::Borrowed(body),
+            encoding: Encoding::Utf8,
+            bom_len: bytes.len() - body.len(),
+            blocks: Vec::new(),
+            is_damaged: false,
+        }
+    }
+
+    fn decode(bytes: &'a [u8], detected: Detected) -> Self {
+        let Detected { encoding, bom_len } = detected;
+        let stored = bytes.get(bom_len..).unwrap_or_default();
+        if let (Encoding::Utf8, Ok(body)) = (encoding, std::str::from_utf8(stored)) {
+            return Self::of_utf8(bytes, body);
+        }
+        let (mut body, mut blocks, mut is_damaged) = (String::new(), Vec::new(), false);
+        let mut original = bom_len;
+        for block in encoding.blocks(stored) {
+            blocks.push(Block { body: body.len(), original });
+            let mut decoder = Decoder::new(encoding);
+            decoder.decode(block, true, &mut body);
+            is_damaged |= decoder.had_errors();
+            original += block.len();
+        }
+        Self { bytes, body: Cow::Owned(body), encoding, bom_len, blocks, is_damaged }
     }
 
     /// The file as it is.
@@ -164,22 +222,28 @@ impl<'a> Text<'a> {
         self.bytes
     }
 
-    /// The decoded text, without the byte order mark.
+    /// The decoded text, without the byte order mark. Bytes that stand for no character are U+FFFD.
     #[must_use]
-    pub fn body(&self) -> &'a str {
-        self.body
+    pub fn body(&self) -> &str {
+        &self.body
     }
 
     /// How the text is stored.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
-        Encoding::Utf8
+        self.encoding
     }
 
     /// Whether the file begins with a byte order mark.
     #[must_use]
     pub fn has_bom(&self) -> bool {
-        self.body.len() != self.bytes.len()
+        self.bom_len > 0
+    }
+
+    /// Whether some bytes stand for no character.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// Which line endings the text uses.
@@ -194,17 +258,61 @@ impl<'a> Text<'a> {
         count_lines(self.body.as_bytes())
     }
 
-    /// The position in the file of a span of the body.
+    /// The position in the file of a span of the body; `None` where it begins or ends inside bytes that are decoded
+    /// together.
     #[must_use]
-    pub fn original_span(&self, span: Range<usize>) -> Range<usize> {
-        let shift = self.bytes.len() - self.body.len();
-        span.start + shift..span.end + shift
+    pub fn original_span(&self, span: Range<usize>) -> Option<Range<usize>> {
+        Some(self.original_position(span.start)?..self.original_position(span.end)?)
+    }
+
+    fn original_position(&self, at: usize) -> Option<usize> {
+        if self.blocks.is_empty() {
+            return Some(at + self.bom_len);
+        }
+        let index = self.blocks.partition_point(|block| block.body <= at);
+        let block = self.blocks.get(index.checked_sub(1)?)?;
+        if at == self.body.len() {
+            return Some(self.bytes.len());
+        }
+        let end = self.blocks.get(index).map_or(self.bytes.len(), |next| next.original);
+        let stored = self.bytes.get(block.original..end)?;
+        Some(block.original + self.encoding.length_of(stored, at - block.body)?)
+    }
+
+    /// The file with each of `pieces` (spans of the body in order, none overlapping another, each with its new text)
+    /// exchanged. Every byte outside the spans is copied from the original.
+    ///
+    /// # Errors
+    /// [`SpliceError`] when the new text cannot be stored in the file's encoding, or the place is not one of whole
+    /// characters.
+    pub fn splice<S: AsRef<str>>(&self, pieces: &[(Range<usize>, S)]) -> Result<Vec<u8>, SpliceError> {
+        let encoding = self.encoding;
+        if encoding.is_stateful() {
+            return Err(SpliceError::Stateful { encoding });
+        }
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        let mut from = 0;
+        for (span, new) in pieces {
+            let new = new.as_ref();
+            if self.is_damaged && new.contains(char::REPLACEMENT_CHARACTER) {
+                return Err(SpliceError::Replacement { encoding });
+            }
+            let place = self.original_span(span.clone()).ok_or_else(|| SpliceError::InsideDamage {
+                encoding,
+                line: self.lines().line_of(span.start),
+            })?;
+            bytes.extend_from_slice(self.bytes.get(from..place.start).unwrap_or_default());
+            bytes.extend_from_slice(&encoding.encode(new)?);
+            from = place.end;
+        }
+        bytes.extend_from_slice(self.bytes.get(from..).unwrap_or_default());
+        Ok(bytes)
     }
 
     /// The lines of the body, to look lines up by number and numbers by position.
     #[must_use]
-    pub fn lines(&self) -> LineIndex<'a> {
-        LineIndex::new(self.body)
+    pub fn lines(&self) -> LineIndex<'_> {
+        LineIndex::new(&self.body)
     }
 }
 
@@ -325,14 +433,6 @@ mod tests {
     }
 
     #[test]
-    fn nul_and_broken_utf8_are_binary() {
-        let nul = Text::parse(b"ab\0c").unwrap_err();
-        assert_eq!(nul, Binary { offset: 2, reason: BinaryReason::Nul });
-        let broken = Text::parse(b"\xEF\xBB\xBFab\xff").unwrap_err();
-        assert_eq!(broken, Binary { offset: 5, reason: BinaryReason::InvalidUtf8 });
-    }
-
-    #[test]
     fn lines_are_found_by_number_and_by_position() {
         let index = LineIndex::new("a\nbc\n\nd");
         assert_eq!([1, 2, 3, 4, 5].map(|number| index.line(number)), ["a\n", "bc\n", "\n", "d", ""]);
@@ -342,7 +442,8 @@ mod tests {
 
     #[test]
     fn spans_of_the_body_become_spans_of_the_file() {
-        assert_eq!(Text::parse(b"\xEF\xBB\xBFabc").unwrap().original_span(1..2), 4..5);
-        assert_eq!(Text::parse(b"abc").unwrap().original_span(1..2), 1..2);
+        assert_eq!(Text::parse(b"\xEF\xBB\xBFabc").unwrap().original_span(1..2), Some(4..5));
+        assert_eq!(Text::parse(b"abc").unwrap().original_span(1..2), Some(1..2));
+        assert_eq!(Text::parse(b"\xFF\xFEa\0b\0c\0").unwrap().original_span(1..2), Some(4..6));
     }
 }

@@ -212,5 +212,6 @@ fn refused(shown: &str, error: &EditError) -> ToolError {
         EditError::NoMatch(_) => ToolError::new(Code::NoMatch, message),
         EditError::Ambiguous(_) => ToolError::new(Code::Ambiguous, message),
         EditError::CountMismatch { .. } => ToolError::new(Code::CountMismatch, message),
+        EditError::Encoding(_) => ToolError::new(Code::Unencodable, message),
     }
 }

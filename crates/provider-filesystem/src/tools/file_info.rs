@@ -98,7 +98,7 @@ fn inform(path: &JailPath, cx: &Cx<Silent>) -> Result<Output, ToolError> {
 
 impl Output {
     fn describe(&mut self, window: Window) {
-        self.encoding = Some(window.encoding.name().to_owned());
+        self.encoding = Some(window.encoding.to_string());
         self.eol = Some(window.eol.name().to_owned());
         self.lines = window.total_lines;
         self.sha256 = window.sha256;

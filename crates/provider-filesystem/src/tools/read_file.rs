@@ -247,7 +247,7 @@ fn text(filesystem: &Filesystem, path: &JailPath, window: Window, source: Source
             Next::Byte(byte) => byte,
         }),
         empty: (window.total_lines == Some(0)).then_some(true),
-        encoding: Some(window.encoding.name().to_owned()),
+        encoding: Some(window.encoding.to_string()),
         bom: window.bom.then_some(true),
         eol: Some(window.eol.name().to_owned()),
         sha256: window.sha256,

@@ -175,3 +175,65 @@ fn selections_that_conflict_are_refused() {
     assert_eq!(Select::from_arguments(true, None, Some(4)), Err(ConflictingSelection));
     assert_eq!(Select::from_arguments(false, Some(2), Some(4)), Err(ConflictingSelection));
 }
+
+/// Checks the bytes of a unique edit of a file in some encoding.
+#[track_caller]
+fn check_bytes(file: &[u8], old_str: &str, new_str: &str, expected: &[u8]) {
+    let edit = edit(file, old_str, new_str, Select::Unique).unwrap();
+    assert_eq!(edit.bytes.escape_ascii().to_string(), expected.escape_ascii().to_string());
+}
+
+#[test]
+fn bytes_elsewhere_in_a_latin_1_file_stay() {
+    check_bytes(b"caf\xe9 = 1\nx = 2\n", "x = 2", "x = 3", b"caf\xe9 = 1\nx = 3\n");
+    check_bytes(b"caf\xe9 = 1\nx = 2\n", "caf\u{e9} = 1", "th\u{e9} = 1", b"th\xe9 = 1\nx = 2\n");
+}
+
+#[test]
+fn new_text_is_stored_in_the_encoding_of_the_file() {
+    let body = "コメント: これは日本語の文章です。\nprint(1)\n";
+    let (file, _, _) = encoding_rs::SHIFT_JIS.encode(body);
+    let expected = [file.strip_suffix(b"1)\n".as_slice()).unwrap(), b"\x95\x5c)\n"].concat();
+    check_bytes(&file, "print(1)", "print(表)", &expected);
+    let error = edit(&file, "print(1)", "print(📝)", Select::Unique).unwrap_err();
+    assert_eq!(error.code(), "unencodable");
+    assert!(error.to_string().contains("shift_jis has no character '📝' (U+1F4DD)"), "{error}");
+}
+
+#[test]
+fn utf16_stays_utf16() {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let marked = |text: &str| [b"\xff\xfe".as_slice(), &utf16(text)].concat();
+    check_bytes(&marked("hello\r\nworld\r\n"), "world", "wörld\n📝", &marked("hello\r\nwörld\r\n📝\r\n"));
+    check_bytes(&utf16("// a\n"), "a", "b", &utf16("// b\n"));
+    check_bytes(&marked("a\r\nb\r\n"), "a\nb", "c\nd", &marked("c\r\nd\r\n"));
+}
+
+#[test]
+fn ascii_takes_every_character() {
+    check_bytes(b"abc\n", "b", "é📝", "aé📝c\n".as_bytes());
+}
+
+#[test]
+fn damaged_bytes_stay_and_are_not_written_as_something_else() {
+    let file = "größe ä ö\nbad \u{0} here\nend\n".replace('\u{0}', "X").into_bytes();
+    let at = file.iter().position(|&byte| byte == b'X').unwrap();
+    let mut file = file;
+    file[at] = 0xe9;
+    let mut expected = file.clone();
+    let last = expected.len() - 2;
+    expected[last] = b't';
+    check_bytes(&file, "end", "ent", &expected);
+    let error = edit(&file, "bad \u{fffd} here", "good \u{fffd} here", Select::Unique).unwrap_err();
+    assert!(error.to_string().contains("U+FFFD"), "{error}");
+    let gone = edit(&file, "bad \u{fffd} here", "good", Select::Unique).unwrap();
+    assert!(std::str::from_utf8(&gone.bytes).is_ok());
+}
+
+#[test]
+fn a_stateful_encoding_is_not_edited() {
+    let (file, _, _) = encoding_rs::ISO_2022_JP.encode("これは表です。\nprint(1)\n");
+    let error = edit(&file, "print(1)", "print(2)", Select::Unique).unwrap_err();
+    assert_eq!(error.code(), "unencodable");
+    assert!(error.to_string().contains("iso-2022-jp"), "{error}");
+}

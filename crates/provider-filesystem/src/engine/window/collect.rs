@@ -4,7 +4,7 @@ use memchr::{memchr, memchr_iter};
 
 use super::scan::is_continuation;
 use super::{CutLine, Request};
-use crate::engine::text::UTF8_BOM;
+use crate::engine::encoding::UTF8_BOM;
 
 /// Where a page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,15 +7,19 @@
 mod collect;
 mod scan;
 mod tail;
+mod transcoded;
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::text::{Encoding, Eol};
+use super::encoding::{Encoding, Survey};
+use super::text::Eol;
 use collect::{Collector, Start};
 use scan::{Scan, Verdict};
 
 const CHUNK: usize = 64 * 1024;
+/// Bytes of a file too large to be read whole from which its encoding is told.
+const MAX_SURVEYED: u64 = 4 * 1024 * 1024;
 
 /// Which part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +95,11 @@ pub struct Window {
     pub next: Option<Next>,
     /// The lines that were too long, in order.
     pub cut_lines: Vec<CutLine>,
-    /// How the text is stored.
+    /// How the text is stored. In any other encoding than UTF-8, positions (`start_byte`, `byte_offset`) are those in
+    /// the text as UTF-8.
     pub encoding: Encoding,
+    /// Whether some bytes stand for no character and are shown as U+FFFD.
+    pub damaged: bool,
     /// Whether the file begins with a byte order mark.
     pub bom: bool,
     /// The line endings of the file, as far as it was read.
@@ -149,6 +156,12 @@ impl Window {
                 cut.omitted, cut.byte_offset
             ));
         }
+        if self.damaged {
+            notices.push(format!(
+                "some bytes are not valid {} and are shown as U+FFFD; edits elsewhere keep them",
+                self.encoding
+            ));
+        }
         if let Some(more) = self.cut_lines.len().checked_sub(MAX_CUT_LINES).filter(|&more| more > 0) {
             notices.push(format!("{more} more lines are cut"));
         }
@@ -164,6 +177,18 @@ impl Window {
 /// # Errors
 /// Whatever reading or seeking fails with. A file that became shorter is not an error: see [`Window::shrank`].
 pub fn read_window<R: Read + Seek>(source: &mut R, len: u64, request: &Request) -> io::Result<Reading> {
+    let reading = read_utf8(source, len, request)?;
+    let Reading::Binary { .. } = &reading else { return Ok(reading) };
+    source.seek(SeekFrom::Start(0))?;
+    let looked_at = if len <= request.limits.max_full_read { len } else { len.min(MAX_SURVEYED) };
+    match Survey::of(source.by_ref().take(looked_at))?.conclude() {
+        Ok(detected) => transcoded::read(source, len, detected, request),
+        Err(_) => Ok(reading),
+    }
+}
+
+/// [`read_window`] for a file in UTF-8; any other is binary.
+fn read_utf8<R: Read + Seek>(source: &mut R, len: u64, request: &Request) -> io::Result<Reading> {
     let whole = len <= request.limits.max_full_read;
     let skip = request.byte_offset.unwrap_or(0);
     let start = match request.offset {
@@ -255,6 +280,7 @@ fn assemble(request: &Request, len: u64, outcome: Outcome, scan: Scan, collector
         next,
         cut_lines: page.cut_lines,
         encoding: Encoding::Utf8,
+        damaged: false,
         bom,
         eol,
         sha256,

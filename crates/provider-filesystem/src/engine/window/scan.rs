@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use memchr::{memchr, memchr_iter};
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::text::{Ending, Eol, UTF8_BOM};
+use crate::engine::encoding::{UTF8_BOM, has_jis_escape};
+use crate::engine::text::{Ending, Eol};
 
 /// Counts and hashes the chunks of a file as they pass.
 pub(super) struct Scan {
@@ -14,6 +15,8 @@ pub(super) struct Scan {
     from_start: bool,
     utf8: Utf8Check,
     has_nul: bool,
+    /// Whether what looks like ASCII may be another encoding.
+    may_be_jis: bool,
     bom: bool,
     newlines: u64,
     eol: Eol,
@@ -37,6 +40,7 @@ impl Scan {
             from_start: true,
             utf8: Utf8Check::default(),
             has_nul: false,
+            may_be_jis: false,
             bom: false,
             newlines: 0,
             eol: Eol::None,
@@ -55,9 +59,9 @@ impl Scan {
         self.from_start
     }
 
-    /// Whether something was seen that no text has.
+    /// Whether something was seen that no text in UTF-8 has.
     pub(super) fn is_binary(&self) -> bool {
-        self.has_nul || self.utf8.is_invalid
+        self.has_nul || self.utf8.is_invalid || self.may_be_jis
     }
 
     /// Takes the chunk at `at`. The first chunk holds the whole byte order mark, if there is one.
@@ -71,6 +75,7 @@ impl Scan {
             text = rest;
         }
         self.has_nul = self.has_nul || memchr(0, text).is_some();
+        self.may_be_jis = self.may_be_jis || has_jis_escape(text);
         self.utf8.feed(text);
         self.count_lines(text);
         self.last_byte = text.last().copied().or(self.last_byte);
@@ -104,7 +109,7 @@ impl Scan {
 }
 
 /// Lower-case hex.
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -1,5 +1,7 @@
 use std::io::Cursor;
 
+use sha2::Digest as _;
+
 use super::*;
 
 fn read(bytes: &[u8], request: &Request) -> Window {
@@ -162,9 +164,9 @@ fn characters_and_endings_split_between_chunks_are_whole() {
 }
 
 #[test]
-fn a_nul_or_broken_character_anywhere_makes_the_file_binary() {
+fn a_nul_or_what_is_no_text_anywhere_makes_the_file_binary() {
     let long = vec![b'a'; 3 * CHUNK];
-    for bad in [&b"\0"[..], b"\xff", b"\xe2\x82", b"\xc3("] {
+    for bad in [&b"\0"[..], b"\xff\x01", b"\xe2\x82\x07", b"\x1f\xc3("] {
         let bytes = [&long, bad].concat();
         let reading = read_window(&mut Cursor::new(&bytes), bytes.len() as u64, &Request::default()).unwrap();
         let Reading::Binary { total_bytes, sha256: Some(_) } = reading else {
@@ -246,4 +248,65 @@ fn a_huge_line_is_read_in_bounded_memory() {
     assert!(window.content.capacity() < 3 * CHUNK);
     assert_eq!(window.next, Some(Next::Byte(2000)));
     assert_eq!(window.cut_lines[0].omitted, len - 2000);
+}
+
+#[test]
+fn text_in_any_encoding_is_paged_as_text() {
+    let body: String = (1..=5_000).map(|n| format!("строка {n}\r\n")).collect();
+    let utf16: Vec<u8> = body.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let (windows, _, _) = encoding_rs::WINDOWS_1251.encode(&body);
+    let marked = [b"\xfe\xff".as_slice(), &utf16].concat();
+    for (bytes, encoding, bom) in [
+        (marked.as_slice(), "utf-16be", true),
+        (&utf16, "utf-16be", false),
+        (&windows, "windows-1251", false),
+    ] {
+        check(bytes, &lines(4_999, 10), "строка 4999\r\nстрока 5000\r\n", Some((4_999, 5_000)), None);
+        check(bytes, &lines(-1, 10), "строка 5000\r\n", Some((5_000, 5_000)), None);
+        check(bytes, &lines(7, 1), "строка 7\r\n", Some((7, 7)), Some(Next::Line(8)));
+        let window = read(bytes, &lines(1, 1));
+        assert_eq!((window.encoding.to_string().as_str(), window.bom), (encoding, bom));
+        assert_eq!((window.total_lines, window.eol), (Some(5_000), Eol::Crlf));
+        assert_eq!(window.sha256.as_deref(), Some(scan::hex(&sha2::Sha256::digest(bytes)).as_str()));
+    }
+}
+
+#[test]
+fn a_long_line_in_utf16_is_read_on_inside_it() {
+    let body = "表\u{1f4dd}é".repeat(2_000);
+    let bytes: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let bytes = [b"\xff\xfe".as_slice(), &bytes].concat();
+    let limits = Limits { max_bytes: 1_000, ..Limits::default() };
+    let (mut rebuilt, mut at) = (String::new(), Some(0));
+    while let Some(byte) = at {
+        let window = read(&bytes, &Request { byte_offset: Some(byte), limits, ..Request::default() });
+        rebuilt.push_str(&window.content);
+        at = window.next.map(|next| match next {
+            Next::Byte(byte) => byte,
+            Next::Line(line) => panic!("line {line}"),
+        });
+    }
+    assert_eq!(rebuilt, body);
+}
+
+#[test]
+fn a_large_file_in_utf16_is_read_as_far_as_needed() {
+    let limits = Limits { max_full_read: 100, ..Limits::default() };
+    let body: String = (1..=40_000).map(|n| format!("line {n}\n")).collect();
+    let bytes: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let bytes = [b"\xff\xfe".as_slice(), &bytes].concat();
+    let window = read(&bytes, &Request { limits, ..lines(30_000, 1) });
+    assert_eq!((window.content.as_str(), window.start_line), ("line 30000\n", Some(30_000)));
+    assert_eq!((window.sha256, window.total_lines, window.next), (None, None, Some(Next::Line(30_001))));
+}
+
+#[test]
+fn damage_is_shown_and_told() {
+    let window = read(b"gr\xc3\xb6\xc3\x9fe\nbad \xe9 here\n", &lines(1, 10));
+    assert_eq!(window.content, "größe\nbad \u{fffd} here\n");
+    assert!(
+        window.notices().iter().any(|notice| notice.contains("not valid utf-8")),
+        "{:?}",
+        window.notices()
+    );
 }
