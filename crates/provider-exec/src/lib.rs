@@ -4,3 +4,4 @@
 //! tool, named as on the wire. Processes are run by [`supervisor`], and by nothing else.
 
 pub mod engine;
+pub mod spill;

@@ -1,1 +1,10 @@
 //! What output and commands mean, without any process.
+
+pub mod capture;
+pub mod decode;
+mod escapes;
+mod rows;
+pub mod sheet;
+mod tail;
+pub mod terminal;
+pub mod transcript;
