@@ -45,6 +45,7 @@ pub use crate::tool::{
     Args, Concurrency, DataSource, Interactive, Preview, Provider, Resource, Risk, Setup, ToolOutput,
 };
 pub use jail;
+pub use supervisor;
 
 /// All that an author's file needs.
 pub mod prelude {

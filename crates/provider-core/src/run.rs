@@ -39,6 +39,9 @@ pub const CONTRACT: goplugin::Contract = goplugin::Contract {
 ///
 /// The exit code is 0 after an orderly end and 1 when the process could not start; the reason is on stderr.
 pub fn run<P: Provider>() -> ExitCode {
+    if let Some(code) = supervisor::run_if_asked() {
+        return code;
+    }
     match serve::<P>() {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

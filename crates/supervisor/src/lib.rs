@@ -1,7 +1,34 @@
 //! Runs programs so that they really end.
 //!
-//! Every job has a guard: a small process, this same program re-executed, that is the parent of all the job's
+//! Every job has a guard: a small process, this same program re-executed, that is the ancestor of all the job's
 //! processes and outlives none of them. It confines the job ([`sandbox`]), ends the whole tree when it is told to
-//! or when its host is gone, and says what survived.
+//! or when its host is gone, and says what survived. The host's side is [`Supervisor`]; a program that uses it
+//! calls [`run_if_asked`] first of all.
 
+mod channel;
+mod guard;
+mod host;
+mod job;
+mod proc;
 pub mod sandbox;
+mod tree;
+mod watched;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+pub use host::{Running, StartError, Supervisor, set_program};
+pub use job::{
+    EXTRA_DESCRIPTOR, Event, Files, FinalDirectory, Job, Limit, Limits, ProcessName, Refusal, Status,
+    signal_name,
+};
+
+/// The first argument of a process that is to be a guard.
+pub const GUARD_ARGUMENT: &str = "__supervise";
+
+/// Becomes a guard if this process was started as one. To be called before anything else, and before there is a
+/// second thread.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let asked = std::env::args_os().nth(1).is_some_and(|first| first == OsStr::new(GUARD_ARGUMENT));
+    asked.then(guard::main)
+}

@@ -25,6 +25,9 @@ use crate::exit::{Exit, Failure};
 use crate::shell::{ColorChoice, Shell};
 
 fn main() -> ExitCode {
+    if let Some(code) = provider_core::supervisor::run_if_asked() {
+        return code;
+    }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = embedded::run_if_asked(&arguments) {
         return code;

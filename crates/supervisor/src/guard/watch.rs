@@ -1,0 +1,41 @@
+//! Limits over all processes of a job, watched from outside.
+
+use std::time::{Duration, Instant};
+
+use crate::job::{Limit, Limits};
+use crate::tree::Tree;
+
+/// Between two looks. A program that fills memory as fast as it can gains about 100 MB meanwhile.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+pub(super) struct Watch {
+    limits: Limits,
+    next: Instant,
+}
+
+impl Watch {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, next: Instant::now() + INTERVAL }
+    }
+
+    /// How often to look, if there is anything to look at.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        let any = self.limits.memory_bytes.is_some() || self.limits.processes.is_some();
+        any.then(|| self.next.saturating_duration_since(Instant::now()))
+    }
+
+    /// The limit that the processes are beyond.
+    pub(super) fn passed(&mut self, tree: &Tree<'_>) -> Option<Limit> {
+        if self.interval().is_none_or(|rest| !rest.is_zero()) {
+            return None;
+        }
+        self.next = Instant::now() + INTERVAL;
+        let members = tree.members();
+        if self.limits.processes.is_some_and(|most| members.len() as u64 > most) {
+            return Some(Limit::Processes);
+        }
+        let most = self.limits.memory_bytes?;
+        let used: u64 = members.iter().map(|member| tree.proc.private_memory(member.pid)).sum();
+        (used > most).then_some(Limit::Memory)
+    }
+}

@@ -1,0 +1,119 @@
+//! All descendants of a process, and how they are ended.
+//!
+//! A guard is the reaper of its job's orphans, so whatever a job does to get away (a session of its own, a double
+//! fork) stays a descendant of the guard. Processes are signalled through a handle that is checked after it was
+//! opened: a number that meanwhile belongs to somebody else is never hit.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal};
+
+use crate::job::ProcessName;
+use crate::proc::{Proc, Stat};
+
+/// How long a killed process may take to disappear before it is called unkillable.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks at processes that have been killed but are still there.
+const PAUSE: Duration = Duration::from_micros(300);
+/// Most processes that are named in one report.
+const MOST_NAMED: usize = 64;
+
+/// The descendants of one process.
+pub(crate) struct Tree<'a> {
+    pub(crate) proc: &'a Proc,
+    pub(crate) root: Pid,
+    /// Children of the root that do not belong to the tree, nor what is below them.
+    pub(crate) spared: &'a dyn Fn(&Stat) -> bool,
+    /// A child whose end somebody else collects.
+    pub(crate) kept: Option<Pid>,
+}
+
+impl<'a> Tree<'a> {
+    /// Everything below `root`.
+    pub(crate) fn below(proc: &'a Proc, root: Pid) -> Self {
+        Self { proc, root, spared: &|_| false, kept: None }
+    }
+
+    /// The living processes, parents before their children. Processes may come and go meanwhile.
+    pub(crate) fn members(&self) -> Vec<Stat> {
+        let mut members = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next: Vec<Pid> = self.proc.children(self.root);
+        let top = next.len();
+        let mut index = 0;
+        while let Some(&pid) = next.get(index) {
+            let is_child = index < top;
+            index += 1;
+            let Some(stat) = seen.insert(pid).then(|| self.proc.stat(pid)).flatten() else { continue };
+            if is_child && (self.spared)(&stat) {
+                continue;
+            }
+            next.extend(self.proc.children(pid));
+            if !stat.is_dead() {
+                members.push(stat);
+            }
+        }
+        members
+    }
+
+    /// The living processes by name, as many as a report holds.
+    pub(crate) fn names(&self) -> Vec<ProcessName> {
+        self.members().iter().take(MOST_NAMED).map(|member| self.proc.name(member.pid)).collect()
+    }
+
+    /// Sends a signal to every process; answers how many got it.
+    pub(crate) fn signal(&self, signal: Signal) -> u32 {
+        let sent = self.members().into_iter().filter(|member| self.signal_one(member, signal));
+        u32::try_from(sent.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Sends a signal to the process that `member` was, if it still is that process.
+    fn signal_one(&self, member: &Stat, signal: Signal) -> bool {
+        let Ok(handle) = pidfd_open(member.pid, PidfdFlags::empty()) else { return false };
+        // The handle means whatever has the number now. Only if that is still the same process is it ours.
+        let same = self.proc.stat(member.pid).is_some_and(|now| now.start == member.start && !now.is_dead());
+        same && pidfd_send_signal(&handle, signal).is_ok()
+    }
+
+    /// Kills every process, also those that appear meanwhile, until none is left. Answers how many were killed
+    /// and which could not be.
+    pub(crate) fn kill(&self) -> (u32, Vec<ProcessName>) {
+        let limit = Instant::now() + KILL_LIMIT;
+        let mut stopped = HashSet::new();
+        loop {
+            let members = self.members();
+            self.collect_dead();
+            if members.is_empty() {
+                return (u32::try_from(stopped.len()).unwrap_or(u32::MAX), Vec::new());
+            }
+            // What is stopped cannot fork, so that killing is not a race against new processes.
+            let mut all_stopped = true;
+            for member in members.iter().filter(|member| stopped.insert((member.pid, member.start))) {
+                self.signal_one(member, Signal::STOP);
+                all_stopped = false;
+            }
+            if !all_stopped && Instant::now() < limit {
+                continue;
+            }
+            for member in &members {
+                self.signal_one(member, Signal::KILL);
+            }
+            self.collect_dead();
+            if Instant::now() >= limit {
+                return (u32::try_from(stopped.len()).unwrap_or(u32::MAX), self.names());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Collects dead children of this process that belong to the tree, so that they do not linger.
+    fn collect_dead(&self) {
+        for pid in self.proc.children(self.root).into_iter().filter(|pid| Some(*pid) != self.kept) {
+            let ours = self.proc.stat(pid).is_some_and(|stat| stat.is_dead() && !(self.spared)(&stat));
+            if ours {
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Jobs as processes: what runs, what ends, and that nothing is left.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod ends;
+mod runs;
+mod support;
