@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Session(Session),
     /// Make the crate of a new provider
     New(New),
+    /// Show what changed between two versions of a provider, and what it breaks
+    Diff(Diff),
     /// Check that the catalog works on this machine
     Doctor(Doctor),
     /// Print the completion script of a shell
@@ -58,7 +60,9 @@ impl Command {
     /// Whether stdout carries JSON only.
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::List(List { json, .. }) | Self::Doctor(Doctor { json }) => *json,
+            Self::List(List { json, .. }) | Self::Doctor(Doctor { json }) | Self::Diff(Diff { json, .. }) => {
+                *json
+            }
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
             Self::Schema(_) | Self::Session(_) => true,
@@ -197,6 +201,31 @@ pub(crate) struct New {
     /// Show what would be created, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Show what changed between two versions of a provider, and what it breaks
+///
+/// A change is breaking when a call, a configuration or a program that was right before can be wrong after it: a
+/// tool that is gone, an argument that is required now, a result field that can be missing, a raised risk. The
+/// rule that decides stands behind each change.
+///
+/// Exit codes: 0 nothing breaks; 1 something does, or with --exact, something changed at all; 2 usage; 3 a
+/// provider could not start.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// Old version: catalog name, path of a program, or file with what `toolctl schema` printed (- is stdin)
+    pub(crate) old: String,
+    /// New version, given the same way
+    pub(crate) new: String,
+    /// Show and count breaking changes only
+    #[arg(long)]
+    pub(crate) breaking: bool,
+    /// Exit with 1 also when all changes are compatible
+    #[arg(long, conflicts_with = "breaking")]
+    pub(crate) exact: bool,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

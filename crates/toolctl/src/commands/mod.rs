@@ -2,6 +2,7 @@
 
 mod call;
 mod describe;
+mod diff;
 mod doctor;
 mod list;
 mod new;
@@ -27,6 +28,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Preview(args) => interrupts.guard(preview::run(args, &shell)).await,
         Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
+        Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
         Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
             let mut script = Vec::new();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod call;
+mod diff;
 mod inspect;
 mod new;
 mod session;

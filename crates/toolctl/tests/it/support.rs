@@ -106,3 +106,27 @@ pub(crate) fn awkward() -> PathBuf {
 pub(crate) fn awkward_argument() -> String {
     awkward().to_str().unwrap().to_owned()
 }
+
+/// Waits for something that must come about.
+#[track_caller]
+pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60), "waited in vain until {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Whether a process has a handler for SIGINT, which toolctl installs before it does anything else.
+pub(crate) fn watches_for_interrupts(pid: u32) -> bool {
+    const SIGINT: u64 = 1 << 1;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & SIGINT != 0
+}
+
+/// Whether a child has ended and waits to be reaped.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().starts_with('Z')
+}
