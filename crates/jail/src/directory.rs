@@ -26,12 +26,6 @@ pub struct DirEntry {
     pub kind: FileKind,
 }
 
-impl AsFd for Directory {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.handle.as_fd()
-    }
-}
-
 impl Directory {
     pub(crate) fn new(handle: OwnedFd, path: JailPath) -> Self {
         Self { handle, path }
