@@ -146,9 +146,9 @@ impl Host {
     }
 
     async fn answer(&self, provider: &Provider, tool: &Tool, call: &Call, line: &Line) -> Outcome {
+        let question = Question::new(provider.identity(), tool, &call.arguments)?;
         let ask = async {
             let _attention = self.attention.lock().await;
-            let question = Question { provider: provider.identity(), tool, arguments: &call.arguments };
             self.answerer.answer(&question).await
         };
         let answer = Value::Object(line.unless_stopped(ask).await??);

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use harness_proto::render::v1::RenderTree;
+use questions::Form;
 use serde_json::Value;
 
 use crate::catalogue::{Identity, Tool};
@@ -120,7 +121,33 @@ pub struct Question<'a> {
     pub tool: &'a Tool,
     /// The arguments: the question itself.
     pub arguments: &'a Object,
+    /// The question as a form that can be shown, where the tool asks in the form of `ask_user`. What its
+    /// [`Form::payload`] makes of answers is the result.
+    pub form: Option<Form>,
 }
+
+impl<'a> Question<'a> {
+    /// # Errors
+    /// `invalid_arguments` when `ask_user` is called with what cannot be shown.
+    pub(crate) fn new(
+        provider: &'a Identity,
+        tool: &'a Tool,
+        arguments: &'a Object,
+    ) -> Result<Self, CallError> {
+        let form = match Form::parse(arguments) {
+            Ok(form) => Some(form),
+            Err(error) if tool.name == ASK_USER => {
+                return Err(CallError::new(Category::InvalidArguments, error.to_string()));
+            }
+            // A tool of somebody else, which asks in its own way.
+            Err(_) => None,
+        };
+        Ok(Self { provider, tool, arguments, form })
+    }
+}
+
+/// The catalog's own tool that asks.
+const ASK_USER: &str = "ask_user";
 
 /// Answers interactive calls. Asked one question at a time.
 pub trait Answerer: Send + Sync {

@@ -12,7 +12,10 @@ use crate::exit::Failure;
 type Run = fn() -> ExitCode;
 
 /// Every provider of the catalog, by name.
-const PROVIDERS: &[(&str, Run)] = &[("filesystem", provider_core::run::<provider_filesystem::Filesystem>)];
+const PROVIDERS: &[(&str, Run)] = &[
+    ("filesystem", provider_core::run::<provider_filesystem::Filesystem>),
+    ("user", provider_core::run::<provider_user::User>),
+];
 
 /// The names, in the catalog's order.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> + Clone {

@@ -1,10 +1,11 @@
 //! One command line for every tool provider.
 //!
-//! `main` decides between the two things this program is: a provider of the catalog, when a host has started it
-//! as one, and otherwise the command line.
+//! `main` decides between the three things this program is: a provider of the catalog, when a host has started it
+//! as one; a question on the terminal, when it has started itself as one; and otherwise the command line.
 
 mod cli;
 mod commands;
+mod dialog;
 mod embedded;
 mod exit;
 mod interrupt;
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = embedded::run_if_asked(&arguments) {
+        return code;
+    }
+    if let Some(code) = dialog::run_if_asked(&arguments) {
         return code;
     }
     match Cli::try_parse_from(&arguments) {

@@ -3,12 +3,15 @@
 use std::io::BufRead as _;
 
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use questions::{Answer, Form, Status};
+use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use tool_host::people::{Decision, Preview, Proposal, Question, denied_by_user, no_human};
 use tool_host::schema::Shape;
 use tool_host::{Answerer, Approver, CallError, Object};
 
+use crate::dialog::{self, Unanswered};
 use crate::paint::{Ink, cell, paint, safe};
 use crate::shell::Shell;
 
@@ -116,74 +119,71 @@ impl TerminalAnswers {
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<Object, CallError> {
-        let unanswered = || no_human(format!("nobody answered {}", question.tool.name));
-        if let Some(Value::Array(questions)) = question.arguments.get("questions") {
-            let mut answers = Vec::with_capacity(questions.len());
-            for asked in questions.iter().filter_map(Value::as_object) {
-                let answer = self.one(asked).await.ok_or_else(unanswered)?;
-                let id =
-                    asked.get("id").cloned().unwrap_or_else(|| Value::from((answers.len() + 1).to_string()));
-                answers.push(json!({"id": id, "answer": answer, "status": "answered"}));
-            }
-            let texts: Vec<&str> = answers.iter().filter_map(|answer| answer["answer"].as_str()).collect();
-            let answer = Value::from(texts.join("\n"));
-            return Ok(Object::from_iter([
-                ("answer".to_owned(), answer),
-                ("answers".to_owned(), Value::Array(answers)),
-            ]));
+        let asks = format!("{}.{} asks", cell(&question.provider.name), cell(&question.tool.name));
+        self.shell.note(&format!("{}\n", self.shell.err().ink(Ink::Dim, &asks)));
+        match &question.form {
+            Some(form) => self.fill(form, question).await,
+            None => self.free(question).await,
         }
-        let answer = self.one(question.arguments).await.ok_or_else(unanswered)?;
+    }
+
+    /// Puts the questions of a form one by one, until its time is up.
+    async fn fill(&self, form: &Form, question: &Question<'_>) -> Result<Object, CallError> {
+        let until = form.timeout.map(|timeout| Instant::now() + timeout);
+        if let Some(timeout) = form.timeout {
+            self.shell.note(&format!("within {timeout:?}; after that the defaults count\n"));
+        }
+        let mut answers = Vec::with_capacity(form.questions.len());
+        for asked in &form.questions {
+            let answer = match until {
+                None => Some(dialog::ask(asked).await),
+                Some(until) => timeout_at(until, dialog::ask(asked)).await.ok(),
+            };
+            answers.push(match answer {
+                Some(answer) => told(answer, question)?,
+                None => Answer::timed_out(asked),
+            });
+        }
+        // What else the tool declares is its own; a tool that takes one text is given one.
+        Ok(match answer_field(question) {
+            Some(field) if field != "answer" => {
+                let text = form.payload(&answers).remove("answer").unwrap_or_default();
+                Object::from_iter([(field, text)])
+            }
+            _ => form.payload(&answers),
+        })
+    }
+
+    /// Shows what a foreign tool asks as it came, and takes one text.
+    async fn free(&self, question: &Question<'_>) -> Result<Object, CallError> {
         let field = answer_field(question).ok_or_else(|| {
             no_human(format!(
                 "{} wants an answer that cannot be typed: pass --answers FILE",
                 question.tool.name
             ))
         })?;
-        Ok(Object::from_iter([(field, Value::from(answer))]))
-    }
-
-    /// Asks one question: numbers pick an option, anything else is the answer itself.
-    async fn one(&self, asked: &Object) -> Option<String> {
-        let look = self.shell.err();
-        match asked.get("question").and_then(Value::as_str) {
-            Some(text) => self.shell.note(&format!("{}\n", look.ink(Ink::Bold, &safe(text)))),
-            None => self.shell.note(&arguments(asked)),
-        }
-        let options: Vec<&Value> =
-            asked.get("options").and_then(Value::as_array).into_iter().flatten().collect();
-        let label = |option: &Value| option.as_str().or_else(|| option["label"].as_str()).map(str::to_owned);
-        let labels: Vec<String> = options.iter().filter_map(|option| label(option)).collect();
-        for (index, (text, option)) in labels.iter().zip(&options).enumerate() {
-            let about = option["description"].as_str().map_or_else(String::new, |text| format!("  {text}"));
-            self.shell.note(&format!(
-                "  {}. {}{}\n",
-                index + 1,
-                cell(text),
-                look.ink(Ink::Dim, &cell(&about))
-            ));
-        }
-        let default = asked.get("default").and_then(Value::as_str);
-        let prompt = default.map_or_else(|| "> ".to_owned(), |default| format!("[{}] > ", cell(default)));
-        let line = ask(&self.shell, &prompt).await?;
-        let answer = match line.trim() {
-            "" => default.unwrap_or_default().to_owned(),
-            text => pick(text, &labels),
+        self.shell.note(&arguments(question.arguments));
+        let asked = questions::Question {
+            id: "1".to_owned(),
+            text: "Answer".to_owned(),
+            kind: questions::Kind::Text,
+            options: Vec::new(),
+            default: None,
         };
-        Some(answer)
+        let answer = told(dialog::ask(&asked).await, question)?;
+        match answer.status {
+            Status::Answered => Ok(Object::from_iter([(field, Value::from(answer.text()))])),
+            _ => Err(denied_by_user(format!("the person did not answer {}", question.tool.name))),
+        }
     }
 }
 
-/// The options that numbers stand for, or the text itself.
-fn pick(text: &str, labels: &[String]) -> String {
-    let numbers: Option<Vec<usize>> =
-        text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect();
-    let picked = |numbers: Vec<usize>| -> Option<Vec<&str>> {
-        numbers.into_iter().map(|number| labels.get(number.checked_sub(1)?).map(String::as_str)).collect()
-    };
-    match numbers.and_then(picked) {
-        Some(picked) if !picked.is_empty() => picked.join(", "),
-        _ => text.to_owned(),
-    }
+/// The answer, or the error of a call whose question was not put to its end.
+fn told(answer: Result<Answer, Unanswered>, question: &Question<'_>) -> Result<Answer, CallError> {
+    answer.map_err(|why| match why {
+        Unanswered::Interrupted => tool_host::call::cancelled(),
+        Unanswered::Failed(reason) => no_human(format!("cannot ask {}: {reason}", question.tool.name)),
+    })
 }
 
 /// The field of the result that a typed text can fill: `answer`, else the only one that must be there.
@@ -207,21 +207,5 @@ fn answer_field(question: &Question<'_>) -> Option<String> {
 impl Answerer for TerminalAnswers {
     fn answer<'a>(&'a self, question: &'a Question<'a>) -> BoxFuture<'a, Result<Object, CallError>> {
         Box::pin(self.ask(question))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_pick_options_and_text_is_itself() {
-        let labels = ["red".to_owned(), "dark blue".to_owned()];
-        let check = |typed: &str, expected: &str| assert_eq!(pick(typed, &labels), expected);
-        check("2", "dark blue");
-        check("1, 2", "red, dark blue");
-        check("3", "3");
-        check("0", "0");
-        check("green", "green");
     }
 }

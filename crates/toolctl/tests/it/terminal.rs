@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
 
 use crate::support::{Bench, awkward_argument};
 
@@ -15,6 +16,9 @@ use crate::support::{Bench, awkward_argument};
 struct Terminal {
     child: Child,
     master: File,
+    /// The end that the program has, and how it was set at the start.
+    tty: File,
+    settings: String,
     seen: mpsc::Receiver<Vec<u8>>,
     screen: String,
 }
@@ -31,7 +35,16 @@ impl Terminal {
         let child = command.envs(env.iter().copied()).spawn().unwrap();
         drop(command);
         let master = File::from(master);
-        Self { child, seen: read_on(master.try_clone().unwrap()), master, screen: String::new() }
+        let tty = open();
+        let settings = settings(&tty);
+        Self {
+            child,
+            seen: read_on(master.try_clone().unwrap()),
+            master,
+            tty,
+            settings,
+            screen: String::new(),
+        }
     }
 
     /// Waits until the screen shows this.
@@ -55,6 +68,7 @@ impl Terminal {
 
     /// Everything on the screen, stdout, and the exit code.
     fn end(mut self) -> (String, String, Option<i32>) {
+        drop(self.tty);
         let mut stdout = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let code = self.child.wait().unwrap().code();
@@ -63,6 +77,12 @@ impl Terminal {
         }
         (self.screen.replace("\r\n", "\n"), stdout, code)
     }
+}
+
+/// How a terminal is set.
+fn settings(tty: &File) -> String {
+    let settings = rustix::termios::tcgetattr(tty).unwrap();
+    format!("{:?} {:?} {:?}", settings.input_modes, settings.output_modes, settings.local_modes)
 }
 
 /// A terminal's other end reports an error, not an end, once nobody holds it.
@@ -147,15 +167,150 @@ fn a_long_preview_is_cut_until_asked_for() {
     assert_eq!(terminal.end().2, Some(4));
 }
 
+/// A question at a terminal, waited for until this is on the screen.
+fn asked(bench: &Bench, arguments: &Value, shows: &str) -> Terminal {
+    let arguments = ["call", "user", "ask_user", "--json", "--args", &arguments.to_string()];
+    let mut terminal = Terminal::start(bench, &arguments, PLAIN);
+    terminal.expect(shows);
+    terminal
+}
+
+/// Types, and reads the payload that comes of it.
+#[track_caller]
+fn answered(mut terminal: Terminal, keys: &str) -> Value {
+    terminal.type_in(keys);
+    payload(terminal)
+}
+
+#[track_caller]
+fn payload(terminal: Terminal) -> Value {
+    let before = terminal.settings.clone();
+    let tty = terminal.tty.try_clone().unwrap();
+    let (screen, stdout, code) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(settings(&tty), before, "the terminal is as it was");
+    let line: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(line["event"], "result");
+    line["payload"].clone()
+}
+
+const DOWN: &str = "\x1b[B";
+const ENTER: &str = "\r";
+const ESCAPE: &str = "\x1b";
+
 #[test]
-fn a_question_is_put_and_a_number_picks() {
+fn a_choice_is_made_with_the_keys() {
+    let bench = Bench::new(&[]);
+    let colours =
+        json!({"question": "Which?", "options": ["red", {"label": "blue", "description": "the sky"}]});
+    let terminal = asked(&bench, &colours, "blue — the sky");
+    assert_eq!(
+        answered(terminal, &format!("{DOWN}{ENTER}")),
+        json!({"answer": "blue", "answers": [{"id": "1", "answer": "blue", "status": "answered", "selected": ["blue"]}]})
+    );
+    let mut terminal = asked(&bench, &colours, "Something else");
+    terminal.type_in(&format!("{DOWN}{DOWN}{ENTER}"));
+    terminal.expect("In your words:");
+    assert_eq!(answered(terminal, &format!("a dark green{ENTER}"))["answer"], "a dark green");
+}
+
+#[test]
+fn several_are_marked_and_words_are_kept_beside_them() {
+    let bench = Bench::new(&[]);
+    let question = json!({"question": "Which?", "options": ["a", "b", "c"], "multi_select": true});
+    let mut terminal = asked(&bench, &question, "Space to mark");
+    terminal.type_in(&format!(" {DOWN}{DOWN} {DOWN} {ENTER}"));
+    terminal.expect("And in your words:");
+    let payload = answered(terminal, &format!("and d{ENTER}"));
+    assert_eq!(
+        (&payload["answer"], &payload["answers"][0]["selected"]),
+        (&json!("a, c, and d"), &json!(["a", "c"]))
+    );
+}
+
+#[test]
+fn words_numbers_paths_and_yes_or_no_are_typed() {
+    let bench = Bench::new(&[]);
+    let ask = |kind: &str, shows: &str| asked(&bench, &json!({"question": "So?", "kind": kind}), shows);
+    assert_eq!(answered(ask("text", "So?"), &format!("größe \u{4e2d}{ENTER}"))["answer"], "größe \u{4e2d}");
+    assert_eq!(answered(ask("path", "So?"), &format!("/tmp/a b{ENTER}"))["answer"], "/tmp/a b");
+    assert_eq!(answered(ask("yes_no", "So?"), &format!("y{ENTER}"))["answer"], "yes");
+    let mut terminal = ask("number", "So?");
+    terminal.type_in(&format!("many{ENTER}"));
+    terminal.expect("a number is wanted");
+    assert_eq!(answered(terminal, &format!("\x7f\x7f\x7f\x7f42{ENTER}"))["answer"], "42");
+}
+
+#[test]
+fn every_question_of_a_form_is_put_and_told_by_its_id() {
+    let bench = Bench::new(&[]);
+    let form = json!({"questions": [
+        {"id": "name", "question": "Which name?"},
+        {"id": "port", "question": "Which port?", "kind": "number", "default": "80"},
+        {"id": "tls", "question": "With TLS?", "kind": "yes_no"},
+        {"id": "why", "question": "Why?"},
+    ]});
+    let mut terminal = asked(&bench, &form, "Which name?");
+    for (keys, shows) in [("alpha\r", "Which port?"), ("\r", "With TLS?"), (ESCAPE, "Why?")] {
+        terminal.type_in(keys);
+        terminal.expect(shows);
+    }
+    let payload = answered(terminal, ENTER);
+    assert_eq!(payload["answer"], "name: alpha\nport: 80\ntls: \nwhy: ");
+    let statuses: Vec<&Value> =
+        payload["answers"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(statuses, ["answered", "answered", "declined", "skipped"]);
+    assert_eq!(payload["notes"], json!(["tls: the person declined to answer", "why: skipped, no answer"]));
+}
+
+#[test]
+fn when_the_time_is_up_the_default_counts_and_the_question_is_gone() {
+    let bench = Bench::new(&[]);
+    let question = json!({"question": "Which?", "options": ["a", "b"], "default": "b", "timeout_ms": 300});
+    let payload = payload(asked(&bench, &question, "Which?"));
+    assert_eq!((&payload["answer"], &payload["answers"][0]["status"]), (&json!("b"), &json!("timed_out")));
+    assert_eq!(payload["notes"], json!(["timed out, default used"]));
+}
+
+#[test]
+fn an_interrupted_question_is_a_cancelled_call() {
+    for typed in [true, false] {
+        let bench = Bench::new(&[]);
+        let mut terminal = asked(&bench, &json!({"question": "Which?", "options": ["a"]}), "Something else");
+        let (before, tty) = (terminal.settings.clone(), terminal.tty.try_clone().unwrap());
+        if typed {
+            terminal.type_in("\x03")
+        } else {
+            terminal.interrupt()
+        }
+        let (screen, stdout, code) = terminal.end();
+        assert_eq!(code, Some(130), "{screen}");
+        assert!(stdout.contains("\"category\":\"cancelled\""), "{stdout}");
+        assert_eq!(settings(&tty), before, "the terminal is as it was");
+    }
+}
+
+#[test]
+fn nothing_of_a_hostile_question_reaches_the_terminal_as_a_command() {
+    let bench = Bench::new(&[]);
+    let question =
+        json!({"question": "\u{1b}]0;owned\u{7}Go on?", "options": ["\u{1b}[31myes\u{1b}[0m", "no"]});
+    let mut terminal = asked(&bench, &question, "Something else");
+    terminal.type_in(ENTER);
+    let (screen, stdout, code) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("\x1b]0;") && !screen.contains("\x1b[31m"), "{screen:?}");
+    assert!(stdout.contains("\"answer\":\"yes\""), "{stdout}");
+}
+
+#[test]
+fn a_tool_that_asks_in_its_own_way_is_answered_in_words() {
     let bench = Bench::new(&[]);
     let provider = awkward_argument();
-    let options = "options=[\"red\",{\"label\":\"blue\",\"description\":\"like the sky\"}]";
-    let arguments = ["call", &provider, "ask", "question=Which?", options, "--json"];
+    let arguments = ["call", &provider, "ask", "options={\"never\": 1}", "--json"];
     let mut terminal = Terminal::start(&bench, &arguments, PLAIN);
-    terminal.expect("Which?\r\n  1. red\r\n  2. blue  like the sky\r\n> ");
-    terminal.type_in("2\n");
+    terminal.expect("Answer");
+    terminal.type_in("blue\r");
     let (_, stdout, code) = terminal.end();
     assert_eq!(
         (stdout.as_str(), code),

@@ -1,0 +1,3 @@
+//! The tools, one file each.
+
+pub(crate) mod ask_user;
