@@ -172,11 +172,12 @@ fn a_wrong_command_line_is_two() {
         &["call", "filesystem", "read_fiel"],
         "error: filesystem has no tool read_fiel; did you mean read_file?\n",
     );
-    usage(
-        &["call", "filesytem", "read_file"],
-        "error: there is no provider filesytem in the catalog; did you mean filesystem?\n\nhint: the catalog has \
-         filesystem; a program is given by its path, ./filesytem\n",
-    );
+    let ran = bench.run(&["call", "filesytem", "read_file"]);
+    let error = "error: there is no provider filesytem in the catalog; did you mean filesystem?\n\nhint: the catalog has \
+                 filesystem, ";
+    assert!(ran.stderr.starts_with(error), "{ran:?}");
+    assert!(ran.stderr.ends_with("; a program is given by its path, ./filesytem\n"), "{ran:?}");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("", 2));
     usage(
         &["call", "filesystem", "read_file", "--config", "raed_only=true"],
         "error: there is no configuration attribute raed_only; did you mean read_only?\n",
