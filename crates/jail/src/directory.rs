@@ -83,12 +83,6 @@ impl Directory {
     }
 }
 
-impl AsFd for Directory {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.handle.as_fd()
-    }
-}
-
 /// For file systems that do not say in the listing what an entry is.
 fn inspect(stream: &Dir, name: &OsStr) -> Option<FileKind> {
     let stat = statat(stream.fd().ok()?, Path::new(name), AtFlags::SYMLINK_NOFOLLOW).ok()?;
