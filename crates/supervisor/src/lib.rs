@@ -9,9 +9,12 @@ mod channel;
 mod guard;
 mod host;
 mod job;
+mod output;
 mod proc;
 pub mod sandbox;
+mod terminal;
 mod tree;
+mod waiting;
 mod watched;
 
 use std::ffi::OsStr;
@@ -22,6 +25,8 @@ pub use job::{
     EXTRA_DESCRIPTOR, Event, Files, FinalDirectory, Job, Limit, Limits, ProcessName, Refusal, Status,
     signal_name,
 };
+pub use output::{Piece, Pipes, Source, Writers};
+pub use terminal::Terminal;
 
 /// The first argument of a process that is to be a guard.
 pub const GUARD_ARGUMENT: &str = "__supervise";

@@ -41,12 +41,14 @@ impl Proc {
         rustix::fs::open("/proc", flags, Mode::empty()).map(Self)
     }
 
+    pub(crate) fn open_file(&self, path: &str) -> Result<File, Errno> {
+        openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map(File::from)
+    }
+
     pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut content = Vec::new();
-        File::from(file)
-            .read_to_end(&mut content)
-            .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+        let read = self.open_file(path)?.read_to_end(&mut content);
+        read.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
         Ok(content)
     }
 

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod ends;
+mod reads;
 mod runs;
 mod support;
