@@ -1,13 +1,75 @@
 //! What a job may write, and whether it may use the network.
+//!
+//! [`Sandbox::choose`] finds out what this machine can enforce, by trying it in a process of its own; a level that
+//! lets anything through is not used. A [`Policy`] is what travels to the guard.
+//!
+//! | | Landlock | mounts |
+//! |---|---|---|
+//! | write, create, remove, rename elsewhere | denied | denied |
+//! | mode, owner, times, attributes of files elsewhere | not known to it | denied |
+//! | `protect` within the workspace | not possible | denied |
+//! | needs | Linux 6.2 | `CAP_SYS_ADMIN`, or a user namespace |
+//!
+//! Both are used where both hold. A user namespace makes the files of others belong to nobody, which for example
+//! `ssh` takes offence at, so it is entered only where the network is off anyway, where `protect` was asked for, or
+//! where there is no Landlock.
+//!
+//! No network means that no packet leaves, of whatever protocol. Sockets in the file system are not a network: a
+//! service that listens on one, such as a container daemon, can still be asked for things.
+
+mod choose;
+mod level;
+mod paths;
+mod probe;
+
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod privileges;
 
 use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use choose::{Finding, Request, Sandbox, Unavailable, Wanted, survey};
+pub use level::{Level, Mode, NetworkOff, OFF};
+pub use paths::default_write_paths;
+pub(crate) use probe::PROBE_ARGUMENT;
+pub(crate) use probe::main as probe_main;
+
 /// The confinement of one job. It is chosen by the host, travels to the guard with the job's description, and is
-/// entered by the child between the fork and the start of the program.
+/// entered in two steps: [`Policy::prepare`] in the guard, [`Policy::enter`] in the child between the fork and the
+/// start of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {}
+pub struct Policy {
+    namespaces: Namespaces,
+    /// Landlock denies changes of files everywhere but below these paths.
+    files: Option<Vec<PathBuf>>,
+    /// Only local sockets can be made.
+    filter: bool,
+    /// Nothing of the network may be reached, by whatever means.
+    network_off: bool,
+}
+
+/// The part of a policy that a guard enters for itself and the programs it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Namespaces {
+    /// A user namespace, in which this user keeps its number.
+    user: bool,
+    mounts: Option<Mounts>,
+    network: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Mounts {
+    write: Vec<PathBuf>,
+    protect: Vec<PathBuf>,
+}
 
 impl Policy {
     /// No confinement at all.
@@ -15,11 +77,79 @@ impl Policy {
         Self::default()
     }
 
-    /// Confines this process, and with it all that it starts, for good. The process has one thread.
+    /// Whether there is no confinement at all.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The namespaces that the guard must be in. A guard that is in others, or in any when none are needed, must
+    /// not be used for this job.
+    pub(crate) fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Policy {
+    /// Enters the namespaces, for this process and all it starts, for good. The process has one thread. Files that
+    /// were opened before are not affected: a working directory must be entered again, by its path.
+    ///
+    /// # Errors
+    /// The operating system refused; then this process must not be used any more.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        use nix::sched::{CloneFlags, unshare};
+        let Namespaces { user, mounts, network } = &self.namespaces;
+        let mut flags = CloneFlags::empty();
+        flags.set(CloneFlags::CLONE_NEWUSER, *user);
+        flags.set(CloneFlags::CLONE_NEWNS, mounts.is_some());
+        flags.set(CloneFlags::CLONE_NEWNET, *network);
+        if flags.is_empty() {
+            return Ok(());
+        }
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        unshare(flags)?;
+        if *user {
+            std::fs::write("/proc/self/setgroups", "deny")?;
+            std::fs::write("/proc/self/uid_map", format!("{uid} {uid} 1", uid = uid.as_raw()))?;
+            std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1", gid = gid.as_raw()))?;
+        }
+        if *network {
+            network::loopback_up()?;
+        }
+        if let Some(Mounts { write, protect }) = mounts {
+            mounts::restrict(write, protect)?;
+        }
+        Ok(())
+    }
+
+    /// Confines this process, and with it all that it starts, for good. The process has one thread, and is a child
+    /// of one that is [prepared](Policy::prepare).
     ///
     /// # Errors
     /// The operating system refused; then the program must not be started.
     pub(crate) fn enter(&self) -> io::Result<()> {
+        if self.is_none() {
+            return Ok(());
+        }
+        rustix::thread::set_no_new_privs(true)?;
+        privileges::give_up(self.namespaces.user)?;
+        if let Some(write) = &self.files {
+            landlock::enter(write, self.network_off)?;
+        }
+        if self.filter {
+            network::filter()?;
+        }
         Ok(())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Policy {
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        self.enter()
+    }
+
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        if self.is_none() { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 }
