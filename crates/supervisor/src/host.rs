@@ -42,6 +42,11 @@ pub fn set_program(path: impl Into<PathBuf>) {
     let _ = PROGRAM.set(path.into());
 }
 
+/// The program that guards run.
+pub(crate) fn program() -> PathBuf {
+    PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -73,8 +78,7 @@ impl Guard {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         rustix::io::ioctl_fionbio(&there, false)?;
-        let program = PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
-        let mut command = std::process::Command::new(program);
+        let mut command = std::process::Command::new(program());
         command.arg0("job-guard").arg(GUARD_ARGUMENT).env_clear();
         command.stdin(Stdio::from(there)).stdout(Stdio::null()).stderr(Stdio::null());
         let mut guards = locked(&GUARDS);

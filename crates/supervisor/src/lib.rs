@@ -31,9 +31,15 @@ pub use terminal::Terminal;
 /// The first argument of a process that is to be a guard.
 pub const GUARD_ARGUMENT: &str = "__supervise";
 
-/// Becomes a guard if this process was started as one. To be called before anything else, and before there is a
-/// second thread.
+/// Becomes a guard, or tries a sandbox, if this process was started for that. To be called before anything else, and
+/// before there is a second thread.
 pub fn run_if_asked() -> Option<ExitCode> {
-    let asked = std::env::args_os().nth(1).is_some_and(|first| first == OsStr::new(GUARD_ARGUMENT));
-    asked.then(guard::main)
+    let first = std::env::args_os().nth(1)?;
+    if first == OsStr::new(GUARD_ARGUMENT) {
+        Some(guard::main())
+    } else if first == OsStr::new(sandbox::PROBE_ARGUMENT) {
+        Some(sandbox::probe_main())
+    } else {
+        None
+    }
 }

@@ -51,6 +51,11 @@ fn refusal(step: &str, errno: Errno) -> Refusal {
     Refusal { step: step.to_owned(), reason, errno: errno.raw_os_error() }
 }
 
+/// The refusal for an error with a text of its own.
+pub(super) fn failed(step: &str, error: &std::io::Error) -> Refusal {
+    Refusal { step: step.to_owned(), reason: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
+}
+
 /// Starts the program; answers once it runs.
 pub(super) fn start(job: &Job, files: Files, cgroup: Option<&Cgroup>) -> Result<Pid, Refusal> {
     let image = Image::new(job)?;
@@ -110,17 +115,15 @@ fn become_program(job: &Job, files: Files, image: &Image, guard: Pid) -> Result<
     if rustix::process::getppid() != Some(guard) {
         return Err(refusal("start", Errno::SRCH));
     }
-    rustix::process::fchdir(&files.directory).map_err(step("enter the working directory"))?;
+    job.sandbox
+        .enter_directory(&files.directory)
+        .map_err(|error| failed("enter the working directory", &error))?;
     if job.terminal {
         rustix::process::ioctl_tiocsctty(&files.stdin).map_err(step("take the terminal"))?;
     }
     install(files).map_err(step("hand over the open files"))?;
     reset_signals().map_err(step("reset the signals"))?;
-    job.sandbox.enter().map_err(|error| Refusal {
-        step: "enter the sandbox".to_owned(),
-        reason: error.to_string(),
-        errno: error.raw_os_error().unwrap_or(0),
-    })?;
+    job.sandbox.enter().map_err(|error| failed("enter the sandbox", &error))?;
     let arguments = &image.arguments;
     match nix::unistd::execve(&image.program, arguments, &image.environment) {
         Ok(never) => match never {},

@@ -22,6 +22,7 @@ use crate::guard::cgroup::Cgroup;
 use crate::guard::watch::Watch;
 use crate::job::{Answer, Event, FinalDirectory, Job, Order, Refusal, Status};
 use crate::proc::Proc;
+use crate::sandbox::{Namespaces, Policy};
 use crate::tree::Tree;
 
 /// The grace when nobody is left who could have set another one.
@@ -36,11 +37,20 @@ struct Guard {
     cgroup: Option<Cgroup>,
     root: (u64, u64),
     umask: Mode,
+    /// The namespaces it is in for its jobs.
+    namespaces: Namespaces,
+    /// It has failed to enter namespaces, and is in some of them.
+    astray: bool,
     buffer: Vec<u8>,
 }
 
 /// The step at which a guard refuses that cannot be used for another job.
 pub(crate) const SPENT: &str = "use the guard again";
+
+/// The refusal of a guard that another one must replace.
+fn spent(reason: &str) -> Refusal {
+    Refusal { step: SPENT.to_owned(), reason: reason.to_owned(), errno: 0 }
+}
 
 /// The host is gone.
 struct HostGone;
@@ -81,6 +91,8 @@ impl Guard {
             cgroup: Cgroup::create(),
             root: root()?,
             umask,
+            namespaces: Namespaces::default(),
+            astray: false,
             buffer: vec![0; LONGEST],
         })
     }
@@ -89,12 +101,13 @@ impl Guard {
     fn one_job(&mut self) -> Result<(), HostGone> {
         let Received { message, files } = self.order()?.ok_or(HostGone)?;
         let Order::Start { extra } = message else { return Ok(()) };
-        if !self.is_clean() {
-            let reason = "its last job has changed the root directory".to_owned();
-            self.answer(&Answer::Refused(Refusal { step: SPENT.to_owned(), reason, errno: 0 }));
+        if self.astray || !self.is_clean() {
+            let reason = "its last job has changed the root directory, or could not be confined";
+            self.answer(&Answer::Refused(spent(reason)));
             return Ok(());
         }
         let started = child::Start::read(files, extra).and_then(|(job, files)| {
+            self.enter_namespaces(&job.sandbox)?;
             let pid = child::start(&job, files, self.cgroup.as_ref())?;
             Ok((job, pid))
         });
@@ -110,6 +123,21 @@ impl Guard {
             }
         }
         self.clean();
+        Ok(())
+    }
+
+    /// Enters the namespaces of a job, once. A guard cannot leave them, so it serves only jobs with the same ones.
+    fn enter_namespaces(&mut self, sandbox: &Policy) -> Result<(), Refusal> {
+        if self.namespaces == *sandbox.namespaces() {
+            return Ok(());
+        }
+        if self.namespaces != Namespaces::default() {
+            return Err(spent("its last job was confined differently"));
+        }
+        self.astray = true;
+        sandbox.prepare().map_err(|error| child::failed("enter the sandbox", &error))?;
+        self.astray = false;
+        self.namespaces = sandbox.namespaces().clone();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Which level is used: the strongest one that holds on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::level::{Level, Mode, NetworkOff, OFF};
 use super::probe::probe;
@@ -30,12 +30,18 @@ pub struct Request {
     pub protect: bool,
 }
 
-/// The sandbox that was asked for does not hold on this machine.
+/// The sandbox that was asked for cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("no sandbox holds here: {}", .tried.iter().map(Finding::to_string).collect::<Vec<_>>().join("; "))]
-pub struct Unavailable {
-    /// All that was tried.
-    pub tried: Vec<Finding>,
+pub enum Unavailable {
+    /// No level holds on this machine.
+    #[error("no sandbox holds on this machine: {}", .0.iter().map(Finding::to_string).collect::<Vec<_>>().join("; "))]
+    NothingHolds(Vec<Finding>),
+    /// The network cannot be off without a sandbox.
+    #[error("the network can be off only in a sandbox, but the sandbox is off")]
+    NetworkOffWithoutSandbox,
+    /// A sandbox cannot be required and off.
+    #[error("a sandbox is required, but the sandbox is off")]
+    RequiredButOff,
 }
 
 /// A level, and what is wrong with it on this machine.
@@ -47,6 +53,14 @@ pub struct Finding {
     pub user_namespace: bool,
     /// Why it does not hold; nothing if it does.
     pub broken: Option<String>,
+}
+
+impl Finding {
+    /// The sandbox of this level, if it holds.
+    pub fn sandbox(&self) -> Option<Sandbox> {
+        let way = Way { level: self.level, user: self.user_namespace };
+        self.broken.is_none().then(|| Sandbox { way: Some(way), tried: vec![self.clone()] })
+    }
 }
 
 impl std::fmt::Display for Finding {
@@ -71,7 +85,6 @@ struct Way {
 pub struct Sandbox {
     way: Option<Way>,
     tried: Vec<Finding>,
-    network: bool,
 }
 
 impl Sandbox {
@@ -84,21 +97,23 @@ impl Sandbox {
         let mode = match request.wanted {
             Wanted::Auto => Mode::WorkspaceWrite,
             Wanted::Confined(mode) => mode,
-            Wanted::Off => return Ok(Self { way: None, tried: Vec::new(), network: request.network }),
+            Wanted::Off if request.required => return Err(Unavailable::RequiredButOff),
+            Wanted::Off if !request.network => return Err(Unavailable::NetworkOffWithoutSandbox),
+            Wanted::Off => return Ok(Self { way: None, tried: Vec::new() }),
         };
         let mut tried = Vec::new();
         for way in ways(mode, request) {
-            let broken = probe(&way.policy(&[], &[]), way.level, |write| way.policy(write, &[])).err();
+            let broken = probe(way.level, |write| way.policy(write, &[])).err();
             let holds = broken.is_none();
             tried.push(Finding { level: way.level, user_namespace: way.user, broken });
             if holds {
-                return Ok(Self { way: Some(way), tried, network: request.network });
+                return Ok(Self { way: Some(way), tried });
             }
         }
         if request.required || !request.network {
-            return Err(Unavailable { tried });
+            return Err(Unavailable::NothingHolds(tried));
         }
-        Ok(Self { way: None, tried, network: request.network })
+        Ok(Self { way: None, tried })
     }
 
     /// The name that results report: [`OFF`], or that of a [`Level`].
@@ -130,7 +145,8 @@ impl Sandbox {
 
 impl Way {
     fn policy(self, write: &[PathBuf], protect: &[PathBuf]) -> Policy {
-        let resolved = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
+        let resolved =
+            |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
         let mut write = resolved(write);
         write.extend(paths::devices());
         let Level { landlock, mounts, network_off, .. } = self.level;
@@ -165,7 +181,11 @@ fn ways(mode: Mode, request: &Request) -> Vec<Way> {
             way(false, true, Filter, false),
         ]
     } else if !request.network || request.protect {
-        vec![way(true, true, Namespace, true), way(true, false, Filter, false), way(false, true, Namespace, true)]
+        vec![
+            way(true, true, Namespace, true),
+            way(true, false, Filter, false),
+            way(false, true, Namespace, true),
+        ]
     } else {
         vec![way(true, false, Filter, false), way(false, true, Namespace, true)]
     };
@@ -185,11 +205,12 @@ fn privileged() -> bool {
 
 /// Every level, and whether it holds on this machine. Blocks for some milliseconds each.
 pub fn survey() -> Vec<Finding> {
-    let user_namespace = |level: &Level| !privileged() && (level.mounts || level.network_off == Some(NetworkOff::Namespace));
+    let user_namespace =
+        |level: &Level| !privileged() && (level.mounts || level.network_off == Some(NetworkOff::Namespace));
     Level::all()
         .map(|level| {
             let way = Way { level, user: user_namespace(&level) };
-            let broken = probe(&way.policy(&[], &[]), level, |write| way.policy(write, &[])).err();
+            let broken = probe(level, |write| way.policy(write, &[])).err();
             Finding { level, user_namespace: way.user, broken }
         })
         .collect()
@@ -206,5 +227,7 @@ mod tests {
         assert_eq!(sandbox.name(), "off");
         assert!(sandbox.policy(&["/tmp".into()], &[]).is_none());
         assert!(sandbox.tried().is_empty());
+        assert!(Sandbox::choose(&Request { required: true, ..request }).is_err());
+        assert!(Sandbox::choose(&Request { network: false, ..request }).is_err());
     }
 }

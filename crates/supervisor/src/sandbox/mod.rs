@@ -122,6 +122,24 @@ impl Policy {
         Ok(())
     }
 
+    /// Enters a working directory that was opened outside.
+    ///
+    /// # Errors
+    /// It cannot be entered, or not at the place where it was.
+    pub(crate) fn enter_directory(&self, directory: impl rustix::fd::AsFd) -> io::Result<()> {
+        rustix::process::fchdir(&directory)?;
+        if self.namespaces.mounts.is_some() {
+            // The open one leads around the mounts here, so the same place is entered by its path.
+            let path = rustix::fs::readlink("/proc/self/cwd", Vec::new())?;
+            rustix::process::chdir(&path)?;
+            let (here, there) = (rustix::fs::stat(".")?, rustix::fs::fstat(&directory)?);
+            if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino) {
+                return Err(io::Error::other("it was moved or removed meanwhile"));
+            }
+        }
+        Ok(())
+    }
+
     /// Confines this process, and with it all that it starts, for good. The process has one thread, and is a child
     /// of one that is [prepared](Policy::prepare).
     ///
@@ -145,6 +163,10 @@ impl Policy {
 
 #[cfg(not(target_os = "linux"))]
 impl Policy {
+    pub(crate) fn enter_directory(&self, directory: impl rustix::fd::AsFd) -> io::Result<()> {
+        Ok(rustix::process::fchdir(&directory)?)
+    }
+
     pub(crate) fn prepare(&self) -> io::Result<()> {
         self.enter()
     }

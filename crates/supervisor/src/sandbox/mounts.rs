@@ -65,10 +65,14 @@ fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
+        let digits = after
+            .get(..3)
+            .filter(|digits| byte == b'\\' && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
         match digits {
             Some(digits) => {
-                bytes.push(digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+                bytes.push(
+                    digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')),
+                );
                 rest = after.get(3..).unwrap_or_default();
             }
             None => {

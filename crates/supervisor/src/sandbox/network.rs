@@ -29,10 +29,9 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
     let local = u64::try_from(libc::AF_UNIX).unwrap_or_default();
     let not_local = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, local)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for (call, rule) in [
-        (libc::SYS_socket, vec![SeccompRule::new(vec![not_local])?]),
-        (libc::SYS_io_uring_setup, Vec::new()),
-    ] {
+    for (call, rule) in
+        [(libc::SYS_socket, vec![SeccompRule::new(vec![not_local])?]), (libc::SYS_io_uring_setup, Vec::new())]
+    {
         #[cfg(target_arch = "x86_64")]
         rules.insert(call | X32, rule.clone());
         rules.insert(call, rule);

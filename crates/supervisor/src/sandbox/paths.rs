@@ -62,7 +62,8 @@ pub fn default_write_paths(variable: impl Fn(&str) -> Option<OsString>) -> Vec<P
 
 /// Devices and directories of devices that programs write to without changing anything that lasts.
 const DEVICES: &[&str] = &[
-    "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "mqueue", "fuse", "kvm", "dri", "kfd",
+    "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "mqueue", "fuse", "kvm", "dri",
+    "kfd",
 ];
 
 /// The devices that every command may write, as far as they exist.

@@ -5,4 +5,5 @@
 mod ends;
 mod reads;
 mod runs;
+mod sandbox;
 mod support;
