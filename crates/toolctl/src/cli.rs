@@ -12,7 +12,7 @@ use crate::shell::ColorChoice;
 /// PROVIDER is a name from the catalog, or the path of any provider program.
 ///
 /// Exit codes: 0 done; 1 the tool returned an error; 2 usage; 3 the provider could not start or speak; 4 denied
-/// or unanswered; 124 timed out; 130 interrupted.
+/// or unanswered; 5 conformance failed; 124 timed out; 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "toolctl", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     New(New),
     /// Show what changed between two versions of a provider, and what it breaks
     Diff(Diff),
+    /// Check a provider against the tool protocol
+    Check(Check),
     /// Check that the catalog works on this machine
     Doctor(Doctor),
     /// Print the completion script of a shell
@@ -60,9 +62,10 @@ impl Command {
     /// Whether stdout carries JSON only.
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::List(List { json, .. }) | Self::Doctor(Doctor { json }) | Self::Diff(Diff { json, .. }) => {
-                *json
-            }
+            Self::List(List { json, .. })
+            | Self::Doctor(Doctor { json })
+            | Self::Check(Check { json, .. })
+            | Self::Diff(Diff { json, .. }) => *json,
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
             Self::Schema(_) | Self::Session(_) => true,
@@ -226,6 +229,35 @@ pub(crate) struct Diff {
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
+/// Check a provider against the tool protocol
+///
+/// The program is launched the way the kernel does, several times, in scratch directories of its own. Every
+/// requirement has a number, a level (MUST, SHOULD, MAY) and an outcome: pass, fail, or not reached when nothing
+/// in the run could show it. Requirements about calls need --calls.
+///
+/// The exit code is 5 when a MUST is broken.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Catalog name, or path of a provider program
+    pub(crate) provider: String,
+    /// Calls file: a configuration the provider accepts, files to work on, and calls with their right ends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calls: Option<PathBuf>,
+    /// Also fail on a broken SHOULD, and on what was not reached unless the calls file says why
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a JUnit report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Environment variable for the provider; NAME alone passes this shell's value on; repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// Show what passed as well
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Provider = 3,
     /// A person or the host denied the call, or nobody was there to ask.
     Denied = 4,
+    /// The provider does not conform.
+    Nonconforming = 5,
     /// The call ran out of time.
     TimedOut = 124,
     /// Interrupted.

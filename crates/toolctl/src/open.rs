@@ -216,7 +216,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::wrong_usage(format!("{}: {error}", path.display())))
 }
 
-fn variable(given: &str) -> Result<(String, String), Failure> {
+pub(crate) fn variable(given: &str) -> Result<(String, String), Failure> {
     match given.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) => Err(Failure::wrong_usage(format!("--env: {given:?} has no name"))),

@@ -10,6 +10,8 @@ use harness_proto::schema::v1::{Schema, SchemaType};
 use harness_proto::tool::v1::{ConcurrencySpec, GetSchemaResponse, ToolKind, ToolSchema};
 use provider_core::{Catalogue, Provider};
 
+use crate::requirements;
+
 /// First line of every generated page.
 const NOTICE: &str =
     "<!-- Written by `cargo xtask docs` from the declarations of the tools. Do not edit. -->\n\n";
@@ -35,7 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    for (path, text) in pages()? {
+    for (path, text) in pages(&root)? {
         let path = root.join(path);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -53,7 +55,7 @@ pub fn stale_pages(root: &Path) -> anyhow::Result<Vec<String>> {
     let differs = |(path, text): &(PathBuf, String)| {
         std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
     };
-    Ok(pages()?.into_iter().filter(differs).map(|(path, _)| path.display().to_string()).collect())
+    Ok(pages(root)?.into_iter().filter(differs).map(|(path, _)| path.display().to_string()).collect())
 }
 
 /// The providers of the catalog, in its order.
@@ -65,7 +67,7 @@ fn declared<P: Provider>() -> anyhow::Result<(&'static str, GetSchemaResponse)> 
     Ok((P::NAME, Catalogue::<P>::of()?.to_wire().clone()))
 }
 
-fn pages() -> anyhow::Result<Vec<(PathBuf, String)>> {
+fn pages(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     let providers = providers()?;
     let mut pages = vec![(PathBuf::from("catalog.md"), catalog(&providers))];
     for (provider, schema) in &providers {
@@ -74,6 +76,7 @@ fn pages() -> anyhow::Result<Vec<(PathBuf, String)>> {
         let tool = |tool: &ToolSchema| (folder.join(format!("{}.md", tool.name)), page(provider, tool));
         pages.extend(schema.tools.iter().map(tool));
     }
+    pages.push((PathBuf::from(requirements::PAGE), requirements::page(root)?));
     Ok(pages)
 }
 

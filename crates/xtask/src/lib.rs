@@ -4,6 +4,7 @@ pub mod bench;
 pub mod docs;
 pub mod new_provider;
 pub mod proto;
+mod requirements;
 pub mod stress;
 
 use std::path::{Path, PathBuf};

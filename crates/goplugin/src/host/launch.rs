@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::streams::Sink;
+use super::streams::{RawSink, Sink};
 use crate::{Contract, variable};
 
 /// What every program may need and no secret is in.
@@ -28,6 +28,7 @@ pub struct Launch {
     pub(super) handshake_timeout: Duration,
     pub(super) stop_timeout: Duration,
     pub(super) stderr: Option<Sink>,
+    pub(super) stdout: Option<RawSink>,
 }
 
 impl fmt::Debug for Launch {
@@ -52,6 +53,7 @@ impl Launch {
             handshake_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(2),
             stderr: None,
+            stdout: None,
         }
     }
 
@@ -113,6 +115,14 @@ impl Launch {
     #[must_use]
     pub fn on_stderr(mut self, sink: impl FnMut(&str) + Send + 'static) -> Self {
         self.stderr = Some(Box::new(sink));
+        self
+    }
+
+    /// Receives what the plugin writes to its standard output after the handshake, which should be nothing. It
+    /// runs on the runtime's thread and must not block.
+    #[must_use]
+    pub fn on_stdout(mut self, sink: impl FnMut(&[u8]) + Send + 'static) -> Self {
+        self.stdout = Some(Box::new(sink));
         self
     }
 

@@ -155,13 +155,14 @@ impl Launch {
         stderr.spawn(draining);
 
         let limit = self.handshake_timeout;
+        let mut rest = Vec::new();
         let ready = tokio::time::timeout(
             limit,
-            connect(&mut stdout, &process, &mut sockets, self.contract.app_versions),
+            connect((&mut stdout, &mut rest), &process, &mut sockets, self.contract.app_versions),
         );
         match ready.await.unwrap_or(Err(Failure::TimedOut)) {
             Ok((handshake, channel)) => {
-                tasks.spawn(streams::drain_stdout(stdout));
+                tasks.spawn(streams::drain_stdout(stdout, rest, self.stdout.take()));
                 let parts = (process, sockets, tasks, stderr, words);
                 Ok(Running::new(parts, handshake, channel, announcement, self.stop_timeout))
             }
@@ -244,7 +245,7 @@ fn piped(end: Option<impl Into<std::os::fd::OwnedFd>>) -> io::Result<Receiver> {
 }
 
 async fn connect(
-    stdout: &mut Receiver,
+    stdout: (&mut Receiver, &mut Vec<u8>),
     process: &Process,
     sockets: &mut Sockets,
     offered: &[u32],
@@ -267,8 +268,8 @@ async fn connect(
 }
 
 /// The first line of output, if the process prints one before it closes its output or exits.
-async fn handshake_line(stdout: &mut Receiver, process: &Process) -> Option<String> {
-    let line = streams::first_line(stdout);
+async fn handshake_line((stdout, rest): (&mut Receiver, &mut Vec<u8>), process: &Process) -> Option<String> {
+    let line = streams::first_line(stdout, rest);
     tokio::pin!(line);
     let line = tokio::select! {
         biased;

@@ -21,6 +21,9 @@ const LONGEST_HANDSHAKE: usize = 64 << 10;
 /// Receives line by line.
 pub(super) type Sink = Box<dyn FnMut(&str) + Send>;
 
+/// Receives bytes as they come.
+pub(super) type RawSink = Box<dyn FnMut(&[u8]) + Send>;
+
 /// What a plugin says to people: handed on line by line, and its end remembered.
 #[derive(Clone)]
 pub(super) struct Words {
@@ -121,20 +124,30 @@ pub(super) async fn drain_stderr(mut pipe: Receiver, mut source: Source) {
 
 /// Reads the standard output to its end and throws it away: after the handshake, nothing in it means
 /// anything.
-pub(super) async fn drain_stdout(mut pipe: Receiver) {
+/// `rest` is what was read beyond the first line.
+pub(super) async fn drain_stdout(mut pipe: Receiver, rest: Vec<u8>, mut sink: Option<RawSink>) {
+    let mut receive = |bytes: &[u8]| {
+        if let Some(sink) = sink.as_mut().filter(|_| !bytes.is_empty()) {
+            sink(bytes);
+        }
+    };
+    receive(&rest);
     let mut buffer = vec![0; 8 << 10];
-    while let Ok(1..) = pipe.read(&mut buffer).await {}
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        receive(&buffer[..count]);
+    }
 }
 
 /// The first line of the standard output, or what there was of it when the output ended or the line grew
-/// too long; `None` if there was nothing at all.
-pub(super) async fn first_line(pipe: &mut Receiver) -> io::Result<Option<String>> {
+/// too long; `None` if there was nothing at all. What was read beyond it goes to `rest`.
+pub(super) async fn first_line(pipe: &mut Receiver, rest: &mut Vec<u8>) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut buffer = [0; 512];
     while line.len() < LONGEST_HANDSHAKE {
         let count = pipe.read(&mut buffer).await?;
         let end = buffer[..count].iter().position(|&byte| byte == b'\n');
         line.extend_from_slice(&buffer[..end.unwrap_or(count)]);
+        rest.extend_from_slice(&buffer[end.map_or(count, |end| end + 1)..count]);
         match (end, count) {
             (None, 1..) => {}
             (None, 0) if line.is_empty() => return Ok(None),

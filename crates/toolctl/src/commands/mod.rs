@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod call;
+mod check;
 mod describe;
 mod diff;
 mod doctor;
@@ -27,6 +28,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Call(args) => call::run(args, &shell, &mut interrupts).await,
         Command::Preview(args) => interrupts.guard(preview::run(args, &shell)).await,
         Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
+        Command::Check(args) => interrupts.guard(check::run(args, &shell)).await,
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
         Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
         Command::New(args) => new::run(&args, &shell),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod call;
+mod check;
 mod diff;
 mod inspect;
 mod new;

@@ -1,0 +1,9 @@
+//! What the provider is put through, one launch or a few after the other in each scene.
+
+pub(crate) mod arguments;
+pub(crate) mod configuring;
+pub(crate) mod conversation;
+pub(crate) mod cookie;
+pub(crate) mod listed;
+pub(crate) mod starting;
+pub(crate) mod trials;

@@ -1,0 +1,44 @@
+//! Values that must not come back.
+
+use std::sync::Arc;
+
+use crate::judge::Judge;
+use crate::topics::secret::{ANSWERS, LOGS};
+
+/// The secrets of the configuration, looked for in everything the provider shows. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Canaries {
+    judge: Judge,
+    values: Arc<[String]>,
+}
+
+impl Canaries {
+    pub(crate) fn new(judge: &Judge, values: Vec<String>) -> Self {
+        if values.is_empty() {
+            judge.all_unreached(crate::topics::secret::ALL, "no sensitive attribute is configured");
+        }
+        Self { judge: judge.clone(), values: values.into() }
+    }
+
+    /// Looks for them in an answer.
+    pub(crate) fn look(&self, place: &str, bytes: &[u8]) {
+        self.look_for(ANSWERS, place, bytes);
+    }
+
+    /// Looks for them in what the provider wrote on the side.
+    pub(crate) fn look_in_logs(&self, place: &str, bytes: &[u8]) {
+        self.look_for(LOGS, place, bytes);
+    }
+
+    fn look_for(&self, requirement: &'static crate::Requirement, place: &str, bytes: &[u8]) {
+        if self.values.is_empty() {
+            return;
+        }
+        let found = self.values.iter().any(|value| contains(bytes, value.as_bytes()));
+        self.judge.demand(requirement, !found, || format!("{place} contains one"));
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    !wanted.is_empty() && bytes.windows(wanted.len()).any(|window| window == wanted)
+}

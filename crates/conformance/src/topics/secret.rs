@@ -1,0 +1,12 @@
+//! Where secrets must not appear.
+
+use crate::requirement::requirements;
+
+requirements! {
+    ANSWERS = "SECRET-01" Must
+        "A secret of the configuration is in nothing it answers",
+        "no event, result, error, preview, picture or status with the value of a sensitive attribute";
+    LOGS = "SECRET-02" Must
+        "A secret of the configuration is in nothing it logs",
+        "no line of its output and no callback with the value of a sensitive attribute";
+}
