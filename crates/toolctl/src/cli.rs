@@ -229,6 +229,8 @@ pub(crate) struct Diff {
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
 /// Check a provider against the tool protocol
 ///
 /// The program is launched the way the kernel does, several times, in scratch directories of its own. Every

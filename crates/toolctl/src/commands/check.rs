@@ -30,11 +30,9 @@ pub(super) async fn run(args: Check, shell: &Shell) -> Result<Exit, Failure> {
 }
 
 fn calls(path: &Path) -> Result<Calls, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::wrong_usage(format!("--calls: cannot read {}: {error}", path.display()))
-    })?;
-    Calls::parse(&text)
-        .map_err(|error| Failure::wrong_usage(format!("--calls: {}: {error}", path.display())))
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::wrong_usage(format!("--calls: cannot read {}: {error}", path.display())))?;
+    Calls::parse(&text).map_err(|error| Failure::wrong_usage(format!("--calls: {}: {error}", path.display())))
 }
 
 /// The report for people: the topics with what is not as it should be, then the counts.
@@ -81,7 +79,10 @@ fn entry(finding: &Finding, strict: bool, look: Look) -> String {
         }
         Outcome::NotReached { why } => {
             let why = finding.excused.as_ref().unwrap_or(why);
-            out.push_str(&format!("        {}\n", look.ink(Ink::Dim, &format!("not reached: {}", safe(why)))));
+            out.push_str(&format!(
+                "        {}\n",
+                look.ink(Ink::Dim, &format!("not reached: {}", safe(why)))
+            ));
         }
     }
     out
