@@ -75,7 +75,7 @@ fn survived(run: &Run<'_>, session: &Session, what: &str) {
 async fn interactive(run: &Run<'_>, session: &Session) {
     let tools = run.schema.tools.iter().filter(|tool| tool.kind() == ToolKind::Interactive);
     for tool in tools {
-        let arguments = plausible(run, tool);
+        let (arguments, made_up) = plausible(run, tool);
         let transcript = session.invoke(session.call(&tool.name, Some(arguments), None), CALL_LIMIT).await;
         listed::judge(run, tool, &transcript);
         match (transcript.error(), transcript.payload()) {
@@ -83,6 +83,9 @@ async fn interactive(run: &Run<'_>, session: &Session) {
                 run.judge.pass(invoke::NO_HUMAN);
             }
             (Some(error), _) if error.category() == ToolErrorCategory::Unspecified => {}
+            (Some(error), _) if made_up && error.category() == ToolErrorCategory::InvalidArguments => {
+                run.judge.unreached(invoke::NO_HUMAN, format!("no call of {} is listed", tool.name));
+            }
             (None, None) => {}
             _ => {
                 run.judge.fail(invoke::NO_HUMAN, format!("{} ended with {}", tool.name, transcript.ending()))
@@ -92,12 +95,12 @@ async fn interactive(run: &Run<'_>, session: &Session) {
     run.judge.unreached(invoke::NO_HUMAN, "it has no interactive tool");
 }
 
-/// The arguments of a listed call, or else something for everything that is required.
-fn plausible(run: &Run<'_>, tool: &ToolSchema) -> Struct {
+/// The arguments of a listed call, or else something for everything that is required, and whether that was made up.
+fn plausible(run: &Run<'_>, tool: &ToolSchema) -> (Struct, bool) {
     if let Some(call) = run.calls.and_then(|calls| calls.calls.iter().find(|call| call.tool == tool.name)) {
-        return provider_core::wire::map_to_struct(call.arguments.clone());
+        return (provider_core::wire::map_to_struct(call.arguments.clone()), false);
     }
-    let Some(input) = &tool.input_schema else { return Struct::default() };
+    let Some(input) = &tool.input_schema else { return (Struct::default(), true) };
     let value = |name: &String| {
         let property = input.properties.get(name)?;
         let kind = match property.r#type() {
@@ -111,7 +114,7 @@ fn plausible(run: &Run<'_>, tool: &ToolSchema) -> Struct {
         };
         Some((name.clone(), Value { kind: Some(kind) }))
     };
-    Struct { fields: input.required.iter().filter_map(value).collect() }
+    (Struct { fields: input.required.iter().filter_map(value).collect() }, true)
 }
 
 async fn concurrent(run: &Run<'_>, session: &Session, proven: &Proven) {

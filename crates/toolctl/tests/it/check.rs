@@ -18,7 +18,7 @@ fn providers(bench: &Bench) -> Vec<String> {
         .as_array()
         .expect("a list of providers")
         .iter()
-        .map(|provider| provider["provider"]["name"].as_str().expect("a name").to_owned())
+        .map(|provider| provider["name"].as_str().expect("a name").to_owned())
         .collect();
     names.dedup();
     names
