@@ -5,7 +5,6 @@
 
 mod config;
 pub mod engine;
-#[allow(dead_code)] // Until the first tool is here.
 mod provider;
 mod tools;
 

@@ -8,6 +8,7 @@ use provider_core::jail::{JailPath, Roots, Rules};
 use provider_core::prelude::*;
 
 use crate::config::SearchConfig;
+use crate::tools::grep::Grep;
 
 /// A call ends by itself this long before its caller's deadline, so that its answer arrives.
 const MARGIN: Duration = Duration::from_millis(700);
@@ -31,7 +32,9 @@ impl Provider for Search {
         Ok(Self { roots, deadline: config.deadline() })
     }
 
-    fn tools(_tools: &mut Tools<Self>) {}
+    fn tools(tools: &mut Tools<Self>) {
+        tools.data_source::<Grep>();
+    }
 }
 
 impl Search {

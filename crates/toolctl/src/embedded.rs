@@ -14,6 +14,7 @@ type Run = fn() -> ExitCode;
 /// Every provider of the catalog, by name.
 const PROVIDERS: &[(&str, Run)] = &[
     ("filesystem", provider_core::run::<provider_filesystem::Filesystem>),
+    ("search", provider_core::run::<provider_search::Search>),
     ("user", provider_core::run::<provider_user::User>),
 ];
 

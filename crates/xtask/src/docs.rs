@@ -60,7 +60,11 @@ pub fn stale_pages(root: &Path) -> anyhow::Result<Vec<String>> {
 
 /// The providers of the catalog, in its order.
 fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
-    Ok(vec![declared::<provider_filesystem::Filesystem>()?, declared::<provider_user::User>()?])
+    Ok(vec![
+        declared::<provider_filesystem::Filesystem>()?,
+        declared::<provider_search::Search>()?,
+        declared::<provider_user::User>()?,
+    ])
 }
 
 fn declared<P: Provider>() -> anyhow::Result<(&'static str, GetSchemaResponse)> {

@@ -1,5 +1,13 @@
 //! Searching, without the SDK and the wire.
 
+pub mod encoding;
+pub mod excerpt;
+pub mod filter;
+pub mod grep;
+pub mod hits;
 pub mod ignore_rules;
+mod lines;
+mod look_around;
+pub mod matcher;
 pub mod stop;
 pub mod walk;

@@ -1,4 +1,5 @@
 //! The search provider over real gRPC, in this process and as a process of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
+mod grep;
 mod sandbox;
