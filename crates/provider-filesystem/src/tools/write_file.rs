@@ -7,13 +7,11 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::change::{Locked, Plan, peek};
-use crate::engine::text::{Eol, count_lines};
+use crate::engine::encoding::Encoding;
+use crate::engine::text::{Eol, Text, count_lines};
 use crate::provider::Located;
 use crate::shown;
 use crate::staleness::{Claim, Target, check_write};
-
-/// The UTF-8 byte order mark.
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// What to do about a missing directory.
 const CREATE_PARENTS: &str = "pass create_parents: true to create the directories on the way";
@@ -34,23 +32,13 @@ pub(crate) struct Args {
     overwrite: Option<bool>,
     /// The SHA-256 that the existing file must have, in hex.
     expected_sha256: Option<String>,
-    /// How the text is stored. Default: as it was, and UTF-8 for a new file.
-    encoding: Option<TextEncoding>,
+    /// How the text is stored: utf-8, utf-16le, utf-16be (with -bom appended for a byte order mark), or the name of an
+    /// older encoding such as windows-1252 or shift_jis. Default: as it was, and utf-8 for a new file.
+    encoding: Option<String>,
     /// The line endings to write. Default exact.
     eol: Option<EolWanted>,
     /// Whether to write although the file changed since it was read, or was read only in part.
     force: Option<bool>,
-}
-
-/// How text is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-enum TextEncoding {
-    /// UTF-8 without a byte order mark.
-    #[serde(rename = "utf-8")]
-    Utf8,
-    /// UTF-8 with a byte order mark.
-    #[serde(rename = "utf-8-bom")]
-    Utf8Bom,
 }
 
 /// Which line endings are written.
@@ -185,7 +173,7 @@ fn write_into(
         created: plan.created(),
         changed: plan.changed(),
         bytes: plan.after.len() as u64,
-        lines: count_lines(&plan.after),
+        lines: Text::parse(&plan.after).map_or_else(|_| count_lines(&plan.after), |text| text.line_count()),
         sha256,
         diff: shown::unified(&plan.diff, &path, plan.created()),
         path,
@@ -243,44 +231,103 @@ fn planned(
         force: args.force.unwrap_or(false),
     };
     check_write(filesystem, &target, &claim)?;
-    let (after, notes) = encoded(args, before.as_deref());
+    let storage = Storage::of(args.encoding.as_deref(), before.as_deref())?;
+    let (content, eol_note) = with_endings(args, storage.old.as_ref().map(Text::eol));
+    let notes = eol_note.into_iter().chain(storage.note()).collect();
+    let after = storage.bytes(&shown, &content)?;
     Ok(Plan::new(before, after, notes))
 }
 
-/// The bytes to write, with what a caller should know about them.
-fn encoded(args: &Args, before: Option<&[u8]>) -> (Vec<u8>, Vec<String>) {
-    let mut notes = Vec::new();
-    let old_eol = before.map(Eol::of);
-    let content = match (args.eol.unwrap_or(EolWanted::Exact), old_eol) {
+/// The text to write with the line endings that were asked for, and what a caller should know about them.
+fn with_endings(args: &Args, old: Option<Eol>) -> (String, Option<String>) {
+    let content = match (args.eol.unwrap_or(EolWanted::Exact), old) {
         (EolWanted::Lf, _) | (EolWanted::Keep, Some(Eol::Lf)) => args.content.replace("\r\n", "\n"),
         (EolWanted::Crlf, _) | (EolWanted::Keep, Some(Eol::Crlf)) => {
             args.content.replace("\r\n", "\n").replace('\n', "\r\n")
         }
         (EolWanted::Exact | EolWanted::Keep, _) => args.content.clone(),
     };
-    let had_bom = before.is_some_and(|before| before.starts_with(BOM));
-    let with_bom = match args.encoding {
-        Some(encoding) => encoding == TextEncoding::Utf8Bom,
-        None => had_bom,
+    let new = Eol::of(content.as_bytes());
+    let changed = old.filter(|&old| old != new && old != Eol::None && new != Eol::None);
+    let note = changed.map(|old| match (args.eol, old) {
+        (Some(EolWanted::Keep), _) => {
+            format!("eol changed {}→{}: a file of mixed line endings has none to keep", old.name(), new.name())
+        }
+        _ => format!("eol changed {}→{}; pass eol: keep to keep the line endings", old.name(), new.name()),
+    });
+    (content, note)
+}
+
+/// How the characters of a file are to be stored.
+struct Storage<'a> {
+    old: Option<Text<'a>>,
+    was_binary: bool,
+    encoding: Encoding,
+    bom: bool,
+    is_asked_for: bool,
+}
+
+impl<'a> Storage<'a> {
+    /// As asked for, else as the file was before, else UTF-8.
+    fn of(label: Option<&str>, before: Option<&'a [u8]>) -> Result<Self, ToolError> {
+        let parsed = before.map(Text::parse);
+        let was_binary = matches!(parsed, Some(Err(_)));
+        let old = parsed.and_then(Result::ok);
+        let was = old.as_ref().map(|text| (text.encoding(), text.has_bom()));
+        let (encoding, bom) = match label {
+            Some(label) => asked_for(label, was)?,
+            None => was.unwrap_or((Encoding::Utf8, false)),
+        };
+        Ok(Self { old, was_binary, encoding, bom, is_asked_for: label.is_some() })
+    }
+
+    fn note(&self) -> Option<String> {
+        if self.was_binary {
+            return Some(format!("the file was not text before; now it is {}", self.encoding));
+        }
+        let old = self.old.as_ref().filter(|old| !old.body().is_ascii())?;
+        (old.encoding() != self.encoding)
+            .then(|| format!("encoding changed {}→{}", old.encoding(), self.encoding))
+    }
+
+    fn bytes(&self, shown: &str, content: &str) -> Result<Vec<u8>, ToolError> {
+        let refused = |text: String| ToolError::new(Code::Unencodable, format!("{shown}: {text}"));
+        let is_damaged = self.old.as_ref().is_some_and(Text::is_damaged);
+        if is_damaged && !self.is_asked_for && content.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(refused(format!(
+                "the file has bytes that are not valid {}, which are shown as U+FFFD (\u{fffd}), and the content has that \
+                 character: writing it would lose those bytes; nothing was changed. Use edit_file, or pass encoding \
+                 to write U+FFFD itself",
+                self.encoding
+            )));
+        }
+        // Content that begins with the mark itself has it already.
+        let text = content.strip_prefix('\u{feff}').filter(|_| self.bom).unwrap_or(content);
+        let stored = self.encoding.encode(text).map_err(|error| {
+            refused(format!("{error}; nothing was changed. Leave the character out, or pass encoding: \"utf-8\""))
+        })?;
+        let mark = if self.bom { self.encoding.bom() } else { b"" };
+        Ok([mark, &stored].concat())
+    }
+}
+
+/// The encoding that a label means, and whether a byte order mark goes before the text.
+fn asked_for(label: &str, was: Option<(Encoding, bool)>) -> Result<(Encoding, bool), ToolError> {
+    let lower = label.trim().to_ascii_lowercase();
+    let (name, marked) = match lower.strip_suffix("-bom").or_else(|| lower.strip_suffix("-sig")) {
+        Some(name) => (name, true),
+        None => (lower.as_str(), false),
     };
-    let mut bytes = Vec::with_capacity(BOM.len() + content.len());
-    if with_bom && !content.as_bytes().starts_with(BOM) {
-        bytes.extend_from_slice(BOM);
-    }
-    bytes.extend_from_slice(content.as_bytes());
-    if let (Some(old), new) = (old_eol, Eol::of(&bytes))
-        && old != new
-        && old != Eol::None
-        && new != Eol::None
-    {
-        notes.push(format!(
-            "eol changed {}→{}; pass eol: keep to keep the line endings",
-            old.name(),
-            new.name()
-        ));
-    }
-    if before.is_some_and(|before| std::str::from_utf8(before).is_err()) {
-        notes.push("the file was not UTF-8 before; now it is".to_owned());
-    }
-    (bytes, notes)
+    let known = Encoding::from_label(name).filter(|encoding| !marked || !encoding.bom().is_empty());
+    let Some(encoding) = known else {
+        let text = format!(
+            "encoding: `{label}` is no encoding known here; wanted utf-8, utf-8-bom, utf-16le, utf-16be, utf-16le-bom, \
+             utf-16be-bom, or a name such as windows-1252, iso-8859-2, shift_jis, euc-jp, gbk, gb18030, big5, euc-kr"
+        );
+        return Err(ToolError::invalid_arguments(text));
+    };
+    // Without a word on which end comes first, the mark has to say it; and UTF-16 that had one needs it.
+    let is_wide = encoding != Encoding::Utf8 && !encoding.bom().is_empty();
+    let unsaid = is_wide && !name.ends_with("le") && !name.ends_with("be");
+    Ok((encoding, marked || unsaid || (is_wide && was == Some((encoding, true)))))
 }

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bytes;
+mod encodings;
 mod listing;
 mod matching;
 mod metadata;
