@@ -10,6 +10,7 @@
 //! - [`find`]: where a piece of text occurs
 //! - [`edit`]: replacing it by splicing the original bytes
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
+//! - [`notebook`]: cells of a notebook
 //! - [`diff`]: what changed, as hunks and as a unified diff
 
 pub mod diff;
@@ -17,6 +18,7 @@ pub mod edit;
 pub mod encoding;
 pub mod explain;
 pub mod find;
+pub mod notebook;
 pub mod text;
 pub mod window;
 

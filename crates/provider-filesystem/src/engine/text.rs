@@ -187,6 +187,12 @@ impl<'a> Text<'a> {
         Some(Self::of_utf8(bytes, body))
     }
 
+    /// A text that is no file.
+    #[must_use]
+    pub fn of_str(text: &'a str) -> Self {
+        Self::of_utf8(text.as_bytes(), text)
+    }
+
     fn of_utf8(bytes: &'a [u8], body: &'a str) -> Self {
         Self {
             bytes,
