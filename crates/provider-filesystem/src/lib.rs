@@ -6,10 +6,14 @@
 mod cancellable;
 mod change;
 mod config;
+mod contained;
+mod document;
 pub mod engine;
+mod media;
 mod memory;
 mod provider;
 mod shown;
+mod source;
 mod staleness;
 mod tools;
 

@@ -235,12 +235,16 @@ fn name(prefix: &str, name: Option<&str>) -> String {
     format!("{prefix}{name}{end}")
 }
 
-/// Cuts a printed hunk to at most `max_bytes` at a line boundary; returns how many lines were dropped.
+/// Cuts a printed hunk to at most `max_bytes` at a line boundary; returns how many of its lines were dropped.
 fn cut_lines(printed: &mut String, max_bytes: usize) -> usize {
-    let keep =
-        memchr_iter(b'\n', printed.as_bytes()).map(|at| at + 1).take_while(|&end| end <= max_bytes).last();
-    let dropped = printed.split_off(keep.unwrap_or(0));
-    memchr_iter(b'\n', dropped.as_bytes()).count()
+    let ends = memchr_iter(b'\n', printed.as_bytes()).map(|at| at + 1).take_while(|&end| end <= max_bytes);
+    // A header alone would be a hunk without lines.
+    let keep = match ends.collect::<Vec<_>>().as_slice() {
+        [] | [_] => 0,
+        [.., last] => *last,
+    };
+    let dropped = printed.split_off(keep);
+    dropped.lines().filter(|line| !line.starts_with(['@', '\\'])).count()
 }
 
 /// One changed range, in lines of the compared region.

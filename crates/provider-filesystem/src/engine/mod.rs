@@ -11,6 +11,7 @@
 //! - [`edit`]: replacing it by splicing the original bytes
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
 //! - [`notebook`]: cells of a notebook
+//! - [`pdf`]: the text of a PDF document
 //! - [`diff`]: what changed, as hunks and as a unified diff
 
 pub mod diff;
@@ -19,6 +20,7 @@ pub mod encoding;
 pub mod explain;
 pub mod find;
 pub mod notebook;
+pub mod pdf;
 pub mod text;
 pub mod window;
 

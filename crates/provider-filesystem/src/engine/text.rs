@@ -120,8 +120,9 @@ struct Block {
 pub enum SpliceError {
     /// The new text has a character that the encoding of the file has not.
     #[error(
-        "{0}, in which the file is stored; nothing was changed. Leave the character out, or give the whole file \
-             another encoding with write_file and encoding: \"utf-8\""
+        "the file is stored in {}, which has no character {:?} (U+{:04X}); nothing was changed. Leave it out, or give \
+         the whole file another encoding with write_file and encoding: \"utf-8\"",
+        .0.encoding, .0.character, u32::from(.0.character)
     )]
     Unencodable(#[from] Unencodable),
     /// What bytes mean depends on what stands before them.

@@ -7,8 +7,9 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::change::{Locked, Plan, peek};
-use crate::engine::edit::{EditError, Replacement, Select, plan as plan_edit};
+use crate::engine::edit::{Edit, EditError, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
+use crate::engine::notebook::{CellAction, CellChange, CellError, CellType, Notebook, change as change_cell};
 use crate::engine::text::Text;
 use crate::provider::Located;
 use crate::shown;
@@ -17,13 +18,14 @@ use crate::staleness::{self, Claim, EditCondition, Target, check_edit};
 /// Replaces text in a file. old_str must be in the file exactly (line endings aside) and only once, unless
 /// replace_all, expected_count or near_line say otherwise; give a few lines around the place to make it unique.
 /// Everything else in the file stays byte for byte: line endings, encoding, mode. When old_str is not there, the
-/// error shows the nearest text and how it differs.
+/// error shows the nearest text and how it differs. In a notebook, cell_id names the cell that is changed.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
     /// The file, absolute or relative to the working directory.
     #[schemars(extend("x-aliases" = ["file_path", "filename", "file"]))]
     path: String,
-    /// The text to replace, as it stands in the file, without line numbers.
+    /// The text to replace, as it stands in the file, without line numbers. With cell_id: in the cell's source; empty
+    /// for all of it.
     #[schemars(extend("x-aliases" = ["old_string", "old_text", "search"]))]
     old_str: String,
     /// The text to put in its place, literally. Line endings follow those of the place.
@@ -41,6 +43,36 @@ pub(crate) struct Args {
     expected_sha256: Option<String>,
     /// Whether to edit although the file changed since it was read.
     force: Option<bool>,
+    /// The cell of a notebook to change, by its id as read_file shows it. Empty with insert_after: before the first.
+    cell_id: Option<String>,
+    /// What to do with the cell. Default replace.
+    cell_action: Option<Action>,
+    /// What kind of cell it is to be. Default: as it is, and code for a new one.
+    cell_type: Option<Kind>,
+}
+
+/// What to do with a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    /// Replace text in its source, or all of it.
+    Replace,
+    /// Put a new cell after it, with new_str as its source.
+    InsertAfter,
+    /// Take it away.
+    Delete,
+}
+
+/// What kind a cell is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A program.
+    Code,
+    /// Prose.
+    Markdown,
+    /// Anything else.
+    Raw,
 }
 
 /// Lines from the first to the last, both included.
@@ -57,7 +89,7 @@ pub(crate) struct Lines {
 pub(crate) struct Output {
     /// The file, relative to the working directory if beneath it, else absolute.
     path: String,
-    /// Where the new text stands now.
+    /// Where the new text stands now; of a cell, in its source.
     replacements: Vec<Lines>,
     /// Whether the file is another than before.
     changed: bool,
@@ -180,11 +212,13 @@ fn planned(
     let text = Text::parse(&before).map_err(|binary| {
         ToolError::new(Code::Binary, format!("{shown}: {binary}; it cannot be edited as text"))
     })?;
-    let replacement = Replacement { old_str: &args.old_str, new_str: &args.new_str, select };
-    let edit = plan_edit(&text, &replacement).map_err(|error| refused(&shown, &error))?;
+    let edit = match &args.cell_id {
+        Some(cell_id) => edit_cell(&shown, &text, cell_id, args, select)?,
+        None => edit_text(&shown, &text, args, select)?,
+    };
     let mut notes = Vec::new();
     if let EditCondition::OnlyIfUnique(seen) = condition {
-        if edit.replacements.len() != 1 || select != Select::Unique {
+        if edit.replacements.len() != 1 || select != Select::Unique || args.old_str.is_empty() {
             return Err(staleness::changed(&shown, &seen, &before));
         }
         notes.push(format!(
@@ -205,8 +239,60 @@ fn planned(
     Ok(Planned { plan: Plan::new(Some(before), edit.bytes, notes), replacements })
 }
 
-fn refused(shown: &str, error: &EditError) -> ToolError {
-    let message = format!("{shown}: {error}");
+fn edit_text(shown: &str, text: &Text<'_>, args: &Args, select: Select) -> Result<Edit, ToolError> {
+    if args.cell_action.is_some() || args.cell_type.is_some() {
+        let text = "cell_action and cell_type are about a cell: name it with cell_id, as read_file shows it";
+        return Err(ToolError::invalid_arguments(text));
+    }
+    let replacement = Replacement { old_str: &args.old_str, new_str: &args.new_str, select };
+    plan_edit(text, &replacement).map_err(|error| {
+        let is_in_a_cell = matches!(error, EditError::NoMatch(_)) && Notebook::parse(text.body()).is_some();
+        let hint = if is_in_a_cell {
+            "\nThe file is a notebook: to edit the source of a cell, pass cell_id"
+        } else {
+            ""
+        };
+        refused(format!("{shown}: {error}{hint}"), &error)
+    })
+}
+
+fn edit_cell(
+    shown: &str,
+    text: &Text<'_>,
+    cell_id: &str,
+    args: &Args,
+    select: Select,
+) -> Result<Edit, ToolError> {
+    let action = match args.cell_action.unwrap_or(Action::Replace) {
+        Action::Replace => CellAction::Replace,
+        Action::InsertAfter => CellAction::InsertAfter,
+        Action::Delete => CellAction::Delete,
+    };
+    let cell_type = args.cell_type.map(|kind| match kind {
+        Kind::Code => CellType::Code,
+        Kind::Markdown => CellType::Markdown,
+        Kind::Raw => CellType::Raw,
+    });
+    if action != CellAction::Replace && !args.old_str.is_empty() {
+        let text = "old_str: leave it empty when a cell is inserted or deleted";
+        return Err(ToolError::invalid_arguments(text));
+    }
+    let (old_str, new_str) = (args.old_str.as_str(), args.new_str.as_str());
+    let change = CellChange { cell_id, action, cell_type, old_str, new_str, select };
+    let (bytes, replacements) = change_cell(text, &change).map_err(|error| {
+        let message = format!("{shown}: {error}");
+        match &error {
+            CellError::NoNotebook => ToolError::invalid_arguments(message),
+            CellError::NoCell { .. } => ToolError::not_found(message),
+            CellError::Ambiguous { .. } => ToolError::new(Code::Ambiguous, message),
+            CellError::Edit { error, .. } => refused(message, error),
+            CellError::Encoding(_) => ToolError::new(Code::Unencodable, message),
+        }
+    })?;
+    Ok(Edit { changed: bytes != text.bytes(), bytes, replacements, matched: MatchKind::Exact })
+}
+
+fn refused(message: String, error: &EditError) -> ToolError {
     match error {
         EditError::EmptyOldStr => ToolError::invalid_arguments(message),
         EditError::NoMatch(_) => ToolError::new(Code::NoMatch, message),

@@ -1,30 +1,27 @@
 //! `read_file`: a window of a file, of any size, in bounded memory.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
-use std::sync::Arc as Shared;
+use std::io::Cursor;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use provider_core::jail::{JailPath, OpenFile};
 use provider_core::prelude::*;
 
 use crate::Filesystem;
-use crate::cancellable::Cancellable;
-use crate::config::Media as MediaPolicy;
+use crate::document::{self, Document};
 use crate::engine::window::{Next, Reading, Request, Window, read_window};
-use crate::memory::{LARGEST_CONTENT, Shown};
+use crate::media::{self, Described};
+use crate::memory::Shown;
+use crate::source::{Source, unreadable};
 
 /// Lines answered when no limit is given.
 const DEFAULT_LIMIT: u64 = 2_000;
 /// Files up to this size, in bytes, are read on the serving thread.
 const QUICK_SIZE: u64 = 64 << 10;
-/// Larger images are described, never inlined. In bytes.
-const LARGEST_INLINE: u64 = 5 << 20;
 
-/// Reads a file: text with line paging (2,000 lines or 48 KiB at a time, 2,000 characters a line), images
-/// described. What is left out is always said, with the offset that continues exactly.
+/// Reads a file: text in any encoding with line paging (2,000 lines or 48 KiB at a time, 2,000 characters a line),
+/// notebooks as cells with their ids, PDF documents as the text of their pages, images described. What is left out is
+/// always said, with the offset that continues exactly.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
     /// The file, absolute or relative to the working directory.
@@ -36,7 +33,8 @@ pub(crate) struct Args {
     /// How many lines to read at most. Default 2000.
     #[schemars(range(min = 1, max = 1_000_000))]
     limit: Option<u64>,
-    /// Bytes to skip from where offset begins; for reading on inside a line that is too long for one page.
+    /// Bytes to skip from where offset begins; for reading on inside a line that is too long for one page. Of a
+    /// notebook it reads the JSON itself.
     #[schemars(range(min = 0))]
     byte_offset: Option<u64>,
     /// Whether each line begins with its number and a tab.
@@ -144,7 +142,11 @@ fn is_quick(open: &OpenFile) -> bool {
         0xf2f5_2010, // F2FS
         0x2fc1_2fc1, // ZFS
     ];
+    let mut head = [0; 5];
     open.metadata().size <= QUICK_SIZE
+        && open.file().read_at(&mut head, 0).is_ok()
+        // Its parser is given time, and a thread of its own.
+        && &head != b"%PDF-"
         && rustix::fs::fstatfs(open.file()).is_ok_and(|system| LOCAL.contains(&(system.f_type as u32)))
 }
 
@@ -163,61 +165,91 @@ fn read(
         ..Request::default()
     };
     let mut source = Source::of(open, cx).map_err(|error| unreadable(cx, path, &error))?;
+    if let Some(document) = document::open(path, &mut source, &request, cx)? {
+        return pages(filesystem, path, document, &request, source, cx);
+    }
     let reading = source.window(&request, cx).map_err(|error| unreadable(cx, path, &error))?;
     match reading {
         Reading::Text(window) => Ok(text(filesystem, path, window, source, cx)),
         Reading::Binary { total_bytes, sha256 } => {
-            other(filesystem.media, path, source, total_bytes, sha256, cx)
+            let described = media::describe(filesystem.media, path, &mut source, total_bytes, cx)?;
+            Ok(other(path, described, source, total_bytes, sha256))
         }
     }
 }
 
-/// An open file, with its content where it is small.
-struct Source {
-    file: File,
-    size: u64,
-    modified: std::time::SystemTime,
-    real_path: std::path::PathBuf,
-    content: Option<Shared<[u8]>>,
+/// A window of what a document was made into.
+fn pages(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    document: Document,
+    request: &Request,
+    source: Source,
+    cx: &Cx<Silent>,
+) -> Result<Output, ToolError> {
+    let Document { kind, text, is_whole, sha256, file_lines } = document;
+    let reading = read_window(&mut Cursor::new(text.as_bytes()), text.len() as u64, request);
+    let Ok(Reading::Text(mut window)) = reading else {
+        // A text that is in memory is always readable, and it holds no NUL.
+        return Err(ToolError::execution_failed(format!("{path} holds characters that no text has")));
+    };
+    if !is_whole {
+        window.total_lines = None;
+    }
+    window.notices().into_iter().for_each(|notice| cx.note(notice));
+    let changed = source.changed();
+    if let (Some(hash), false) = (&sha256, changed) {
+        let is_seen = is_whole && window.start_line == Some(1) && !window.truncated;
+        let shown = Shown {
+            sha256: hash.clone(),
+            content: source.content.clone(),
+            lines: is_seen.then_some(1..=file_lines),
+            total_lines: file_lines,
+        };
+        filesystem.memory.shown(cx.session_id(), &source.real_path, shown);
+    }
+    Ok(Output {
+        start_line: window.start_line,
+        end_line: window.end_line,
+        total_lines: window.total_lines,
+        truncated: window.truncated,
+        next_offset: window.next.map(position),
+        empty: (is_whole && window.total_lines == Some(0)).then_some(true),
+        sha256,
+        changed_during_read: changed.then_some(true),
+        ..Output::of(path, kind, window.content, source.size)
+    })
 }
 
-impl Source {
-    fn of(open: OpenFile, cx: &Cx<Silent>) -> io::Result<Self> {
-        let (size, modified) = (open.metadata().size, open.metadata().modified);
-        let real_path = open.resolved().absolute();
-        let mut source = Self { file: open.into_file(), size, modified, real_path, content: None };
-        if size <= LARGEST_CONTENT as u64 {
-            source.content = Some(source.head(size, cx)?.into());
-        }
-        Ok(source)
-    }
-
-    fn head(&mut self, bytes: u64, cx: &Cx<Silent>) -> io::Result<Vec<u8>> {
-        // One byte more, so that the end is found without growing.
-        let mut head = Vec::with_capacity(usize::try_from(bytes.min(self.size)).unwrap_or(0) + 1);
-        self.file.seek(SeekFrom::Start(0))?;
-        Cancellable::new(&mut self.file, cx).take(bytes).read_to_end(&mut head)?;
-        Ok(head)
-    }
-
-    fn window(&mut self, request: &Request, cx: &Cx<Silent>) -> io::Result<Reading> {
-        match &self.content {
-            Some(content) => read_window(&mut Cursor::new(&**content), content.len() as u64, request),
-            None => read_window(&mut Cancellable::new(&mut self.file, cx), self.size, request),
-        }
-    }
-
-    /// Whether the file is no longer what it was when it was opened.
-    fn changed(&self) -> bool {
-        let grown = |size: u64| size != self.size;
-        self.file
-            .metadata()
-            .is_ok_and(|now| grown(now.len()) || now.modified().is_ok_and(|time| time != self.modified))
+fn position(next: Next) -> u64 {
+    match next {
+        Next::Line(line) => line,
+        Next::Byte(byte) => byte,
     }
 }
 
-fn unreadable(cx: &Cx<Silent>, path: &JailPath, error: &io::Error) -> ToolError {
-    Cancellable::<File, Silent>::error(cx, path, error)
+impl Output {
+    /// A result that says nothing beyond what is there.
+    fn of(path: &JailPath, kind: FileContent, content: String, total_bytes: u64) -> Self {
+        Self {
+            path: path.to_string(),
+            kind,
+            content,
+            start_line: None,
+            end_line: None,
+            total_lines: None,
+            total_bytes,
+            truncated: false,
+            next_offset: None,
+            empty: None,
+            encoding: None,
+            bom: None,
+            eol: None,
+            sha256: None,
+            changed_during_read: None,
+            media: None,
+        }
+    }
 }
 
 fn text(filesystem: &Filesystem, path: &JailPath, window: Window, source: Source, cx: &Cx<Silent>) -> Output {
@@ -235,102 +267,35 @@ fn text(filesystem: &Filesystem, path: &JailPath, window: Window, source: Source
         filesystem.memory.shown(cx.session_id(), &source.real_path, shown);
     }
     Output {
-        path: path.to_string(),
-        kind: FileContent::Text,
         start_line: window.start_line,
         end_line: window.end_line,
         total_lines: window.total_lines,
-        total_bytes: window.total_bytes,
         truncated: window.truncated,
-        next_offset: window.next.map(|next| match next {
-            Next::Line(line) => line,
-            Next::Byte(byte) => byte,
-        }),
+        next_offset: window.next.map(position),
         empty: (window.total_lines == Some(0)).then_some(true),
         encoding: Some(window.encoding.to_string()),
         bom: window.bom.then_some(true),
         eol: Some(window.eol.name().to_owned()),
         sha256: window.sha256,
         changed_during_read: changed.then_some(true),
-        media: None,
-        content: window.content,
+        ..Output::of(path, FileContent::Text, window.content, window.total_bytes)
     }
 }
 
 /// What is said of a file that is not text.
 fn other(
-    policy: MediaPolicy,
     path: &JailPath,
-    mut source: Source,
+    described: Described,
+    source: Source,
     total_bytes: u64,
     sha256: Option<String>,
-    cx: &Cx<Silent>,
-) -> Result<Output, ToolError> {
-    let head = source.head(total_bytes.min(1 << 20), cx).map_err(|error| unreadable(cx, path, &error))?;
-    let (kind, content, mime_type) = describe(path, &head, total_bytes)?;
-    let inline = policy == MediaPolicy::Inline && kind == FileContent::Image && total_bytes <= LARGEST_INLINE;
-    let media = match mime_type.filter(|_| inline) {
-        Some(mime_type) => {
-            let bytes = source.head(total_bytes, cx).map_err(|error| unreadable(cx, path, &error))?;
-            Some(MediaContent { mime_type: mime_type.to_owned(), data_base64: STANDARD.encode(bytes) })
-        }
-        None => None,
-    };
-    Ok(Output {
-        path: path.to_string(),
-        kind,
-        content,
-        start_line: None,
-        end_line: None,
-        total_lines: None,
-        total_bytes,
-        truncated: false,
-        next_offset: None,
-        empty: None,
-        encoding: None,
-        bom: None,
-        eol: None,
+) -> Output {
+    let media = described.inline.map(|(mime_type, data_base64)| MediaContent { mime_type, data_base64 });
+    let kind = if described.is_image { FileContent::Image } else { FileContent::Binary };
+    Output {
         sha256,
         changed_during_read: source.changed().then_some(true),
         media,
-    })
-}
-
-/// The kind of a file by its first bytes, in words, and its media type where it is an image.
-fn describe(
-    path: &JailPath,
-    head: &[u8],
-    total_bytes: u64,
-) -> Result<(FileContent, String, Option<&'static str>), ToolError> {
-    if head.starts_with(b"%PDF-") {
-        return Ok((FileContent::Pdf, format!("PDF document, {total_bytes} bytes"), None));
-    }
-    let Some((name, mime_type)) = image_type(head) else {
-        let text = format!("binary file, {total_bytes} bytes; it cannot be shown or edited as text");
-        return Ok((FileContent::Binary, text, None));
-    };
-    match imagesize::blob_size(head) {
-        Ok(size) => {
-            let text = format!("{name} image, {} × {} pixels, {total_bytes} bytes", size.width, size.height);
-            Ok((FileContent::Image, text, Some(mime_type)))
-        }
-        Err(_) => {
-            let text =
-                format!("{path} begins like a {name} image but is cut off or broken ({total_bytes} bytes)");
-            Err(ToolError::new(Code::Binary, text))
-        }
-    }
-}
-
-fn image_type(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    use imagesize::ImageType;
-    match imagesize::image_type(head).ok()? {
-        ImageType::Png => Some(("PNG", "image/png")),
-        ImageType::Jpeg => Some(("JPEG", "image/jpeg")),
-        ImageType::Gif => Some(("GIF", "image/gif")),
-        ImageType::Webp => Some(("WebP", "image/webp")),
-        ImageType::Bmp => Some(("BMP", "image/bmp")),
-        ImageType::Tiff => Some(("TIFF", "image/tiff")),
-        _ => None,
+        ..Output::of(path, kind, described.words, total_bytes)
     }
 }

@@ -251,7 +251,11 @@ fn with_endings(args: &Args, old: Option<Eol>) -> (String, Option<String>) {
     let changed = old.filter(|&old| old != new && old != Eol::None && new != Eol::None);
     let note = changed.map(|old| match (args.eol, old) {
         (Some(EolWanted::Keep), _) => {
-            format!("eol changed {}→{}: a file of mixed line endings has none to keep", old.name(), new.name())
+            format!(
+                "eol changed {}→{}: a file of mixed line endings has none to keep",
+                old.name(),
+                new.name()
+            )
         }
         _ => format!("eol changed {}→{}; pass eol: keep to keep the line endings", old.name(), new.name()),
     });
@@ -304,7 +308,9 @@ impl<'a> Storage<'a> {
         // Content that begins with the mark itself has it already.
         let text = content.strip_prefix('\u{feff}').filter(|_| self.bom).unwrap_or(content);
         let stored = self.encoding.encode(text).map_err(|error| {
-            refused(format!("{error}; nothing was changed. Leave the character out, or pass encoding: \"utf-8\""))
+            refused(format!(
+                "{error}; nothing was changed. Leave the character out, or pass encoding: \"utf-8\""
+            ))
         })?;
         let mark = if self.bom { self.encoding.bom() } else { b"" };
         Ok([mark, &stored].concat())

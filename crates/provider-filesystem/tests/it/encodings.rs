@@ -189,7 +189,10 @@ async fn file_info_knows_the_encoding() {
     sandbox.put("f", marked("a\r\nb\r\n"));
     let outcome = sandbox.call("file_info", json!({"path": "f"})).await;
     let info = outcome.payload();
-    assert_eq!((&info["encoding"], &info["lines"], &info["eol"]), (&json!("utf-16le"), &json!(2), &json!("crlf")));
+    assert_eq!(
+        (&info["encoding"], &info["lines"], &info["eol"]),
+        (&json!("utf-16le"), &json!(2), &json!("crlf"))
+    );
 }
 
 #[tokio::test]

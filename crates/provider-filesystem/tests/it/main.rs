@@ -7,6 +7,7 @@ mod encodings;
 mod listing;
 mod matching;
 mod metadata;
+mod notebooks;
 mod paths;
 mod preview;
 mod process;

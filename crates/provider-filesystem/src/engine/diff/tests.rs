@@ -92,3 +92,10 @@ fn bytes_that_are_not_text_are_shown_lossy() {
     let diff = Diff::between(b"caf\xe9\n", b"tea\n");
     assert_eq!(diff.hunks[0].lines[0].text, "caf\u{fffd}");
 }
+
+#[test]
+fn what_is_cut_is_counted_in_lines_of_the_diff() {
+    let (old, new) = ("a".repeat(500), "b".repeat(500) + "\n");
+    let unified = Diff::between(old.as_bytes(), new.as_bytes()).unified(Some("f"), Some("f"), 100);
+    assert!(unified.ends_with("+++ b/f\n... diff cut at 100 bytes: 2 of 2 lines left out\n"), "{unified}");
+}

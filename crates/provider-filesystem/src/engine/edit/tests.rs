@@ -197,7 +197,7 @@ fn new_text_is_stored_in_the_encoding_of_the_file() {
     check_bytes(&file, "print(1)", "print(表)", &expected);
     let error = edit(&file, "print(1)", "print(📝)", Select::Unique).unwrap_err();
     assert_eq!(error.code(), "unencodable");
-    assert!(error.to_string().contains("shift_jis has no character '📝' (U+1F4DD)"), "{error}");
+    assert!(error.to_string().contains("shift_jis, which has no character '📝' (U+1F4DD)"), "{error}");
 }
 
 #[test]

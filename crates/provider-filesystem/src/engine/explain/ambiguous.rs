@@ -129,7 +129,10 @@ impl fmt::Display for Candidate {
             write!(f, "\n  {number:>5} {}", visible(&shown))?;
         }
         match &self.anchor {
-            Some(anchor) if anchor.len() <= MAX_ANCHOR_BYTES => write!(f, "\n  occurs only here:\n{anchor}"),
+            Some(anchor) if anchor.len() <= MAX_ANCHOR_BYTES => {
+                // Between marks, so that its own indentation is seen for what it is.
+                write!(f, "\n  the lines between the marks occur only here:\n  <<<\n{anchor}\n  >>>")
+            }
             _ => Ok(()),
         }
     }

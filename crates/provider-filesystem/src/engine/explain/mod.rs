@@ -165,7 +165,11 @@ impl fmt::Display for Nearest {
             end if end == self.start_line => format!("line {end}"),
             end => format!("lines {} to {end}", self.start_line),
         };
-        write!(f, "\nThe nearest text is {lines} (→ is a tab, · a space):")?;
+        if self.differences.is_empty() {
+            write!(f, "\nThe text that was meant is {lines}.")?;
+        } else {
+            write!(f, "\nThe nearest text is {lines} (→ is a tab, · a space):")?;
+        }
         for difference in &self.differences {
             write!(f, "\n{difference}")?;
         }

@@ -53,8 +53,10 @@ pub enum CellError {
         known: Vec<String>,
     },
     /// Several cells have the id.
-    #[error("{count} cells of the notebook have the id {id:?}, so it names none; nothing was changed. Edit the JSON \
-             itself, without cell_id")]
+    #[error(
+        "{count} cells of the notebook have the id {id:?}, so it names none; nothing was changed. Edit the JSON \
+             itself, without cell_id"
+    )]
     Ambiguous {
         /// The id that was asked for.
         id: String,
@@ -108,7 +110,8 @@ impl Notebook<'_> {
             return Ok(None);
         }
         let ids = self.ids();
-        let mut found = ids.iter().enumerate().filter(|(_, id)| *id == change.cell_id).map(|(index, _)| index);
+        let mut found =
+            ids.iter().enumerate().filter(|(_, id)| *id == change.cell_id).map(|(index, _)| index);
         match (found.next(), found.count()) {
             (Some(index), 0) => Ok(Some(index)),
             (Some(_), more) => Err(CellError::Ambiguous { id: change.cell_id.to_owned(), count: more + 1 }),
@@ -204,8 +207,7 @@ impl Notebook<'_> {
 /// The source of a cell with a text replaced in it.
 fn edited(source: &str, change: &CellChange<'_>) -> Result<(String, Vec<LineRange>), CellError> {
     let refused = |error| CellError::Edit { id: change.cell_id.to_owned(), error };
-    let replacement =
-        Replacement { old_str: change.old_str, new_str: change.new_str, select: change.select };
+    let replacement = Replacement { old_str: change.old_str, new_str: change.new_str, select: change.select };
     let edit = plan(&Text::of_str(source), &replacement).map_err(refused)?;
     Ok((String::from_utf8_lossy(&edit.bytes).into_owned(), edit.replacements))
 }
@@ -265,7 +267,11 @@ impl Style {
 
     /// A line break and the indentation of a level.
     fn line(&self, level: usize) -> String {
-        if self.newline.is_empty() { String::new() } else { self.newline.to_owned() + &self.indent.repeat(level) }
+        if self.newline.is_empty() {
+            String::new()
+        } else {
+            self.newline.to_owned() + &self.indent.repeat(level)
+        }
     }
 
     /// `value`, the first line of which stands on a line of `level`.
@@ -280,8 +286,9 @@ impl Style {
                 list('[', items.iter().map(|item| self.print(item, level + 1)).collect(), ']')
             }
             Value::Object(members) if !members.is_empty() => {
-                let member =
-                    |(key, value): (&String, &Value)| format!("{}: {}", self.string(key), self.print(value, level + 1));
+                let member = |(key, value): (&String, &Value)| {
+                    format!("{}: {}", self.string(key), self.print(value, level + 1))
+                };
                 list('{', members.iter().map(member).collect(), '}')
             }
             Value::String(text) => self.string(text),

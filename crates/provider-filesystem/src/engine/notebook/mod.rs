@@ -69,7 +69,10 @@ impl<'a> Notebook<'a> {
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         let own = |cell: &Node| Some(cell.get("id")?.value(self.text)?.as_str()?.to_owned());
-        (1..).zip(self.cells()).map(|(number, cell)| own(cell).unwrap_or_else(|| format!("#{number}"))).collect()
+        (1..)
+            .zip(self.cells())
+            .map(|(number, cell)| own(cell).unwrap_or_else(|| format!("#{number}")))
+            .collect()
     }
 
     /// The source of the cell at `index`, as one text.

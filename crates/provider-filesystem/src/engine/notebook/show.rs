@@ -51,7 +51,11 @@ fn push_output(text: &mut String, output: &Value) {
                 match mime_type.as_str() {
                     "text/plain" => push_cut(text, &joined(data)),
                     other => {
-                        let _ = writeln!(text, "[{other}, {} characters, not shown]", joined(data).chars().count());
+                        let _ = writeln!(
+                            text,
+                            "[{other}, {} characters, not shown]",
+                            joined(data).chars().count()
+                        );
                     }
                 }
             }

@@ -137,7 +137,8 @@ fn a_cell_of_another_type_has_no_outputs() {
 
 #[test]
 fn a_notebook_on_one_line_with_escapes_stays_so() {
-    let line = r#"{"cells": [{"cell_type": "code", "source": "x = '\u00e9'"}], "nbformat": 4, "nbformat_minor": 2}"#;
+    let line =
+        r#"{"cells": [{"cell_type": "code", "source": "x = '\u00e9'"}], "nbformat": 4, "nbformat_minor": 2}"#;
     let change = CellChange { old_str: "x", new_str: "ü📝", ..of("#1", CellAction::Replace) };
     check(line, &change, r"x = '\u00e9'", r"\u00fc\ud83d\udcdd = '\u00e9'");
 }
