@@ -1,6 +1,7 @@
 //! What output and commands mean, without any process.
 
 pub mod capture;
+pub mod command;
 pub mod decode;
 mod escapes;
 mod rows;
