@@ -8,11 +8,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, OFlags, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
 use crate::path::CAUTIOUS;
@@ -75,6 +75,16 @@ impl WalkHandle {
         Ok(Metadata::from(&statat(&self.0, plain(name)?, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
+    /// The text of a symbolic link in this directory, wherever that leads.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says; `EINVAL` for what is no link.
+    pub fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = readlinkat(&self.0, plain(name)?, Vec::new())?;
+        Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
+    }
+
     /// Reads all entries into `listing`, in place of what it held, without `.` and `..`, in the order of names.
     ///
     /// # Errors
@@ -87,6 +97,19 @@ impl WalkHandle {
         Ok(())
     }
 
+    /// Reads further entries into `listing`, in place of what it held: about `most` of them, from where the last call
+    /// for this handle ended. Answers whether there may be more. For directories too large to be held at once.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn list_some(&self, listing: &mut Listing, most: usize) -> io::Result<bool> {
+        listing.clear();
+        let more = platform::list_some(self, listing, most)?;
+        listing.sort();
+        Ok(more)
+    }
+
     fn add(&self, listing: &mut Listing, name: &[u8], kind: Option<FileKind>) {
         if matches!(name, b"." | b"..") {
             return;
@@ -96,6 +119,12 @@ impl WalkHandle {
         if let Some(kind) = kind {
             listing.push(name, kind);
         }
+    }
+}
+
+impl AsFd for WalkHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -167,6 +196,12 @@ impl Denied {
 }
 
 impl JailPath {
+    /// Whether an absolute path without `..` is that of a root or begins with one. Nothing is looked up: links on the
+    /// way count as what they are called.
+    pub fn shares_roots_with(&self, absolute: &Path) -> bool {
+        self.roots().containing(absolute).is_some()
+    }
+
     /// The `deny` patterns that hold here; `None` if nothing is denied.
     pub fn denied(&self) -> Option<Denied> {
         let roots = self.roots();
@@ -178,7 +213,7 @@ impl JailPath {
 mod platform {
     use std::io;
 
-    use rustix::fs::RawDir;
+    use rustix::fs::{RawDir, SeekFrom, seek};
 
     use super::{Listing, WalkHandle};
     use crate::FileKind;
@@ -188,17 +223,26 @@ mod platform {
 
     pub(super) fn list(handle: &WalkHandle, listing: &mut Listing) -> io::Result<()> {
         // A handle remembers how far it was listed.
-        rustix::fs::seek(&handle.0, rustix::fs::SeekFrom::Start(0))?;
+        seek(&handle.0, SeekFrom::Start(0))?;
+        list_some(handle, listing, usize::MAX).map(drop)
+    }
+
+    pub(super) fn list_some(handle: &WalkHandle, listing: &mut Listing, most: usize) -> io::Result<bool> {
         let mut buffer = std::mem::take(&mut listing.buffer);
         buffer.reserve(BUFFER);
         let mut entries = RawDir::new(&handle.0, buffer.spare_capacity_mut());
         let result = loop {
             match entries.next() {
-                None => break Ok(()),
+                None => break Ok(false),
                 Some(Err(errno)) => break Err(errno.into()),
                 Some(Ok(entry)) => {
                     let kind = FileKind::from_type(entry.file_type());
                     handle.add(listing, entry.file_name().to_bytes(), kind);
+                    if listing.len() >= most {
+                        // What was read beyond this entry is read again from there.
+                        let next = SeekFrom::Start(entry.next_entry_cookie());
+                        break seek(&handle.0, next).map(|_| true).map_err(Into::into);
+                    }
                 }
             }
         };
@@ -222,6 +266,11 @@ mod platform {
             handle.add(listing, entry.file_name().to_bytes(), FileKind::from_type(entry.file_type()));
         }
         Ok(())
+    }
+
+    /// All at once: a place in a listing cannot be come back to everywhere.
+    pub(super) fn list_some(handle: &WalkHandle, listing: &mut Listing, _most: usize) -> io::Result<bool> {
+        list(handle, listing).map(|()| false)
     }
 }
 
@@ -255,6 +304,24 @@ mod tests {
             let kinds: Vec<_> = listing.iter().skip(3).map(|(_, kind)| kind).collect();
             assert_eq!(kinds, [FileKind::File, FileKind::Directory, FileKind::Symlink]);
         }
+    }
+
+    #[test]
+    fn a_large_directory_can_be_listed_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut expected: Vec<String> = (0..1_000).map(|n| format!("file-{n}")).collect();
+        expected.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
+        let (handle, mut listing) = (walk_from(folder.path()), Listing::default());
+        let (mut found, mut parts, mut more) = (Vec::new(), 0, true);
+        while more {
+            more = handle.list_some(&mut listing, 64).unwrap();
+            found.extend(listing.iter().map(|(name, _)| name.to_str().unwrap().to_owned()));
+            parts += 1;
+        }
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+        assert!(parts > 1 || !cfg!(target_os = "linux"), "{parts}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod config;
 pub mod engine;
 mod provider;
+mod running;
 mod tools;
 
 pub use config::SearchConfig;

@@ -8,10 +8,14 @@ use provider_core::jail::{JailPath, Roots, Rules};
 use provider_core::prelude::*;
 
 use crate::config::SearchConfig;
+use crate::tools::glob::Glob;
 use crate::tools::grep::Grep;
 
 /// A call ends by itself this long before its caller's deadline, so that its answer arrives.
 const MARGIN: Duration = Duration::from_millis(700);
+
+/// More threads than this only wait for each other.
+const MOST_THREADS: usize = 12;
 
 /// Searches below the allowed roots.
 pub struct Search {
@@ -34,6 +38,7 @@ impl Provider for Search {
 
     fn tools(tools: &mut Tools<Self>) {
         tools.data_source::<Grep>();
+        tools.data_source::<Glob>();
     }
 }
 
@@ -45,6 +50,11 @@ impl Search {
             None if working_directory.as_os_str().is_empty() => Ok(self.roots.directory(0)?),
             None => Ok(self.roots.working_directory(working_directory)?),
         }
+    }
+
+    /// How many threads a walk may use.
+    pub(crate) fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS)
     }
 
     /// When a search that begins now must stop: the configured deadline, or shortly before the caller's.

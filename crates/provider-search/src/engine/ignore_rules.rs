@@ -89,12 +89,23 @@ impl IgnoreRules {
         prefix: usize,
         place: impl Fn() -> Option<JailPath>,
     ) -> Arc<Self> {
-        let repository = listing.contains(".git") || listing.contains(".jj");
-        if !repository && !NAMES.iter().any(|name| listing.contains(name)) {
+        self.descend_by(handle, |name| listing.contains(name), prefix, place)
+    }
+
+    /// As [`IgnoreRules::descend`], where `has` knows which names there are in the directory.
+    pub fn descend_by(
+        self: &Arc<Self>,
+        handle: &WalkHandle,
+        has: impl Fn(&str) -> bool,
+        prefix: usize,
+        place: impl Fn() -> Option<JailPath>,
+    ) -> Arc<Self> {
+        let repository = has(".git") || has(".jj");
+        if !repository && !NAMES.iter().any(|name| has(name)) {
             return self.clone();
         }
         let read = |name: &str| {
-            if !listing.contains(name) {
+            if !has(name) {
                 return None;
             }
             match handle.open_file(OsStr::new(name)) {
@@ -104,6 +115,18 @@ impl IgnoreRules {
             }
         };
         self.with(prefix, read, || exclude_file(&place()?), repository)
+    }
+
+    /// Whether the rules exclude the directory at `full`, with a slash after it, of which they are above, or one that it
+    /// lies in. What is above the innermost repository does not count.
+    pub fn exclude_start(&self, full: &[u8]) -> bool {
+        let levels = || std::iter::successors(Some(self), |rules| rules.above.as_deref());
+        let repository = levels().find(|rules| rules.repository).map_or(0, |rules| rules.prefix);
+        let ends = full.iter().enumerate().filter(|(at, byte)| **byte == b'/' && *at >= repository.max(1));
+        ends.map(|(end, _)| &full[..end]).any(|directory| {
+            let around = levels().find(|rules| rules.prefix <= directory.len());
+            around.is_some_and(|rules| rules.matched(directory, directory, true) == Verdict::Excluded)
+        })
     }
 
     fn with(

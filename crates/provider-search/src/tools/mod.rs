@@ -1,3 +1,4 @@
 //! One file per tool, named as on the wire.
 
+pub(crate) mod glob;
 pub(crate) mod grep;

@@ -1,5 +1,6 @@
 //! The search provider over real gRPC, in this process and as a process of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
+mod glob;
 mod grep;
 mod sandbox;
