@@ -323,15 +323,15 @@ fn steps(route: &Route, written: Option<&[String]>) -> Option<Result<Vec<Step>, 
             true => Kind::Recursive,
             false => {
                 let alternatives = tokens(nodes)?;
-                let raw = written.and_then(|raw| raw.get(index).cloned()).unwrap_or_else(|| spelled(nodes));
-                if matches!(raw.as_str(), "..") {
+                let raw = written.and_then(|raw| raw.get(index).cloned()).or_else(|| spelled(nodes));
+                if raw.as_deref() == Some("..") {
                     let reason = "`..` can only stand at the beginning, before any wildcard";
                     return Some(Err(PatternError { position: 1, reason: reason.to_owned() }));
                 }
-                match Segment::new(&alternatives, &raw) {
+                match Segment::new(&alternatives, raw.as_deref()) {
                     Ok(segment) => Kind::Name(segment),
                     Err(error) => {
-                        let reason = format!("`{raw}`: {}", error.kind());
+                        let reason = format!("`{}`: {}", raw.unwrap_or_default(), error.kind());
                         return Some(Err(PatternError { position: 1, reason }));
                     }
                 }
@@ -342,16 +342,16 @@ fn steps(route: &Route, written: Option<&[String]>) -> Option<Result<Vec<Step>, 
     Some(Ok(steps))
 }
 
-/// How a segment without braces would be written.
-fn spelled(nodes: &[Node]) -> String {
+/// How a segment is written; with braces, it is not known any more.
+fn spelled(nodes: &[Node]) -> Option<String> {
     nodes
         .iter()
         .map(|node| match node {
-            Node::Token(Token::Character(character)) => character.to_string(),
-            Node::Token(Token::One) => "?".to_owned(),
-            Node::Token(Token::Many) => "*".to_owned(),
-            Node::Token(Token::Class(class)) => class.clone(),
-            Node::Separator | Node::Braces(_) => String::new(),
+            Node::Token(Token::Character(character)) => Some(character.to_string()),
+            Node::Token(Token::One) => Some("?".to_owned()),
+            Node::Token(Token::Many) => Some("*".to_owned()),
+            Node::Token(Token::Class(class)) => Some(class.clone()),
+            Node::Separator | Node::Braces(_) => None,
         })
         .collect()
 }

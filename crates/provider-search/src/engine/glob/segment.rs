@@ -40,16 +40,13 @@ enum Form {
 
 impl Segment {
     /// A segment of these alternatives; `raw` is how it is written as a whole.
-    pub(super) fn new(alternatives: &[Vec<Token>], raw: &str) -> Result<Self, globset::Error> {
+    pub(super) fn new(alternatives: &[Vec<Token>], raw: Option<&str>) -> Result<Self, globset::Error> {
         let mut forms = Vec::with_capacity(alternatives.len() + 1);
         for tokens in alternatives {
             forms.push((Form::new(tokens)?, reach(tokens)));
         }
-        let plain = matches!(forms.as_slice(), [(Form::Literal(name), _)] if name == raw.as_bytes());
-        if !plain {
-            // A name that is spelled exactly like the segment.
-            forms.push((Form::Literal(raw.as_bytes().to_vec()), Reach::Explicit));
-        }
+        // A name that is spelled exactly like the segment.
+        forms.extend(raw.map(|raw| (Form::Literal(raw.as_bytes().to_vec()), Reach::Explicit)));
         // The first form that matches decides, and what is explicit counts.
         forms.sort_by_key(|(_, reach)| *reach == Reach::Wild);
         Ok(Self(forms))
