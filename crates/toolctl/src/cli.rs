@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Session(Session),
     /// Make the crate of a new provider
     New(New),
+    /// Build a provider at every save, and show what it declares
+    Dev(Dev),
     /// Show what changed between two versions of a provider, and what it breaks
     Diff(Diff),
     /// Check a provider against the tool protocol
@@ -69,7 +71,7 @@ impl Command {
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
             Self::Schema(_) | Self::Session(_) => true,
-            Self::New(_) | Self::Completions(_) | Self::Man(_) => false,
+            Self::New(_) | Self::Dev(_) | Self::Completions(_) | Self::Man(_) => false,
         }
     }
 }
@@ -204,6 +206,26 @@ pub(crate) struct New {
     /// Show what would be created, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Build a provider at every save, and show what it declares
+///
+/// Prints the block that makes the kernel start this build, and then, at every save, builds the crate anew, starts
+/// it, lists its tools and shows how its declaration changed. A provider that something else builds is given by the
+/// path of its program. Ctrl-C ends, with exit code 0.
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// Folder of a crate, or path of a program
+    pub(crate) provider: String,
+    /// Build and show once, and end with exit code 3 if that fails
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Show everything the provider logs
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Arguments for cargo build, such as --release or --bin NAME
+    #[arg(last = true, value_name = "CARGO ARGUMENT")]
+    pub(crate) cargo: Vec<String>,
 }
 
 /// Show what changed between two versions of a provider, and what it breaks

@@ -3,6 +3,7 @@
 mod call;
 mod check;
 mod describe;
+mod dev;
 mod diff;
 mod doctor;
 mod list;
@@ -30,6 +31,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
         Command::Check(args) => interrupts.guard(check::run(args, &shell)).await,
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
+        Command::Dev(args) => dev::run(args, &shell, &mut interrupts).await,
         Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
         Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
