@@ -3,6 +3,7 @@
 
 mod call;
 mod check;
+mod dev;
 mod diff;
 mod inspect;
 mod new;

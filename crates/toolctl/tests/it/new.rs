@@ -1,4 +1,4 @@
-//! `new`: what it writes, and what it refuses. That the crate builds is shown beside the other author's tools.
+//! `new`: what it writes, and what it refuses.
 
 use std::path::Path;
 
