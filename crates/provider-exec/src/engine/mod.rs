@@ -1,5 +1,6 @@
 //! What output and commands mean, without any process.
 
+pub mod allowed;
 pub mod capture;
 pub mod command;
 pub mod decode;

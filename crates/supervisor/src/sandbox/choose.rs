@@ -157,6 +157,7 @@ impl Way {
                 network: network_off == Some(NetworkOff::Namespace),
             },
             files: landlock.then_some(write),
+            reads: None,
             filter: network_off == Some(NetworkOff::Filter),
             network_off: network_off.is_some(),
         }

@@ -50,6 +50,8 @@ pub struct Policy {
     namespaces: Namespaces,
     /// Landlock denies changes of files everywhere but below these paths.
     files: Option<Vec<PathBuf>>,
+    /// And reading, and running, everywhere but below those.
+    reads: Option<Reads>,
     /// Only local sockets can be made.
     filter: bool,
     /// Nothing of the network may be reached, by whatever means.
@@ -63,6 +65,15 @@ pub(crate) struct Namespaces {
     user: bool,
     mounts: Option<Mounts>,
     network: bool,
+}
+
+/// What may be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Reads {
+    /// Files here may be read.
+    read: Vec<PathBuf>,
+    /// Programs here may be run, too.
+    run: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +91,18 @@ impl Policy {
     /// Whether there is no confinement at all.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Lets the job read only below `read`, and read and run only below `run`. What may be written may be read.
+    /// Listing a directory is reading; that something exists can still be found out.
+    ///
+    /// Only Landlock can do this: without it, nothing is confined further, and the answer is `false`.
+    pub fn confine_reads(&mut self, read: &[PathBuf], run: &[PathBuf]) -> bool {
+        let resolved = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        if self.files.is_some() {
+            self.reads = Some(Reads { read: resolved(read), run: resolved(run) });
+        }
+        self.files.is_some()
     }
 
     /// The namespaces that the guard must be in. A guard that is in others, or in any when none are needed, must
@@ -152,7 +175,7 @@ impl Policy {
         rustix::thread::set_no_new_privs(true)?;
         privileges::give_up(self.namespaces.user)?;
         if let Some(write) = &self.files {
-            landlock::enter(write, self.network_off)?;
+            landlock::enter(write, self.reads.as_ref(), self.network_off)?;
         }
         if self.filter {
             network::filter()?;
