@@ -73,9 +73,9 @@ impl Capture {
     }
 }
 
-/// The first and the last bytes of one stream.
+/// The first and the last bytes of one stream, decoded but not rendered.
 #[derive(Clone, Debug)]
-struct Ends {
+pub struct Ends {
     limit: usize,
     head: Vec<u8>,
     tail: Tail,
@@ -84,11 +84,13 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(limit: usize) -> Self {
+    /// Shows at most `limit` bytes, half of them from the beginning.
+    pub fn new(limit: usize) -> Self {
         Self { limit, head: Vec::new(), tail: Tail::new(limit.max(1)), total: 0, lines: 0 }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
         let room = self.limit - self.head.len();
@@ -97,7 +99,8 @@ impl Ends {
         self.tail.push(later);
     }
 
-    fn view(&self, finished: bool) -> View {
+    /// What has come so far. An incomplete character at the end is shown as U+FFFD when `finished`.
+    pub fn view(&self, finished: bool) -> View {
         let mut page = Page::new(Sheet::new(self.limit));
         page.push(&self.head);
         let tail = self.tail.to_vec();
