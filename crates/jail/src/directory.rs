@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -24,6 +24,12 @@ pub struct DirEntry {
     pub name: OsString,
     /// The type of the entry itself; symbolic links are not followed.
     pub kind: FileKind,
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
 }
 
 impl Directory {

@@ -185,10 +185,11 @@ impl Spill {
         Ok((start, bytes))
     }
 
-    /// Removes the files.
-    pub fn remove(self) {
+    /// Removes the files, and what is in memory.
+    pub fn clear(&mut self) {
+        self.memory.clear();
         // What cannot be removed goes with the folder.
-        self.segments.iter().for_each(|segment| drop(fs::remove_file(&segment.path)));
+        self.segments.drain(..).for_each(|segment| drop(fs::remove_file(&segment.path)));
     }
 
     fn append(&mut self, mut bytes: &[u8]) {

@@ -237,10 +237,12 @@ impl Pipes {
 
     fn set_pace(&mut self, pace: Pace) {
         let narrow = matches!(pace, Pace::Ordered { .. });
+        // The order so far is known now, and not any more when there is room for more.
+        harvest(self.ready.get_ref(), &mut self.queue);
         for pipe in [&self.stdout, &self.stderr].into_iter().flatten() {
             pipe.set(narrow);
         }
-        // What was there before is found again whatever the kernel has already said.
+        // Roomy pipes are read until they are empty, whatever the kernel has already said about them.
         self.queue.extend([Source::Stdout, Source::Stderr].into_iter().filter(|_| !narrow));
         self.pace = pace;
     }

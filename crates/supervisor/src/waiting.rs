@@ -50,10 +50,10 @@ impl Call {
     /// The form of `/proc/PID/syscall`: the number, then the arguments in hexadecimal.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
-        let number: i64 = words.next()?.parse().ok()?;
+        let number: libc::c_long = words.next()?.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
         let (first, second) = (argument()?, argument()?);
-        let is = |known: libc::c_long| number == i64::from(known);
+        let is = |known: libc::c_long| number == known;
         if is(libc::SYS_read) || is(libc::SYS_readv) {
             return Some(Self::Read { descriptor: first });
         }

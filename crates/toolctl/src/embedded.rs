@@ -15,6 +15,7 @@ type Run = fn() -> ExitCode;
 const PROVIDERS: &[(&str, Run)] = &[
     ("filesystem", provider_core::run::<provider_filesystem::Filesystem>),
     ("search", provider_core::run::<provider_search::Search>),
+    ("exec", provider_core::run::<provider_exec::Exec>),
     ("user", provider_core::run::<provider_user::User>),
 ];
 

@@ -63,6 +63,7 @@ fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
     Ok(vec![
         declared::<provider_filesystem::Filesystem>()?,
         declared::<provider_search::Search>()?,
+        declared::<provider_exec::Exec>()?,
         declared::<provider_user::User>()?,
     ])
 }
