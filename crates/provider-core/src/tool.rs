@@ -1,7 +1,7 @@
 //! The three kinds of tools, and the provider that holds them.
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,13 +60,30 @@ pub enum Concurrency {
 /// What `configure` is told besides the configuration.
 #[derive(Debug)]
 pub struct Setup {
-    pub(crate) directory: std::path::PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 impl Setup {
     /// The directory of the process, from which relative paths in the configuration start.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The folder for what must outlive the process: `configured` (relative to the process's directory, or beginning
+    /// with `~`), else `pluggable-harness` below `$XDG_STATE_HOME` or `~/.local/state`. `None` where there is neither.
+    /// Nothing is created; a provider keeps its files in a folder of its own name below.
+    pub fn state_folder(&self, configured: Option<&str>) -> Option<PathBuf> {
+        let home = std::env::home_dir();
+        if let Some(configured) = configured {
+            let in_home = Path::new(configured).strip_prefix("~").ok();
+            return Some(match (in_home, home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => self.directory.join(configured),
+            });
+        }
+        let below_home = || home.map(|home| home.join(".local/state"));
+        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        Some(state.or_else(below_home)?.join("pluggable-harness"))
     }
 }
 

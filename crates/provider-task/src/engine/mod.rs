@@ -1,0 +1,6 @@
+//! Tasks without storage.
+
+pub mod changed_files;
+pub mod markdown;
+pub mod plan;
+pub mod task;
