@@ -17,6 +17,7 @@ const PROVIDERS: &[(&str, Run)] = &[
     ("search", provider_core::run::<provider_search::Search>),
     ("exec", provider_core::run::<provider_exec::Exec>),
     ("user", provider_core::run::<provider_user::User>),
+    ("task", provider_core::run::<provider_task::Tasks>),
 ];
 
 /// The names, in the catalog's order.

@@ -65,6 +65,7 @@ fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
         declared::<provider_search::Search>()?,
         declared::<provider_exec::Exec>()?,
         declared::<provider_user::User>()?,
+        declared::<provider_task::Tasks>()?,
     ])
 }
 
