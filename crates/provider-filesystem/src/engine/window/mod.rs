@@ -15,6 +15,7 @@ use std::ops::Range;
 use super::encoding::{Encoding, Survey};
 use super::text::Eol;
 use collect::{Collector, Start};
+pub(super) use scan::{Utf8Check, is_continuation};
 use scan::{Scan, Verdict};
 
 const CHUNK: usize = 64 * 1024;

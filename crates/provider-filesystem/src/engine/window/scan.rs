@@ -119,7 +119,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// Whether chunks that may be split anywhere are UTF-8 when put together.
 #[derive(Default)]
-struct Utf8Check {
+pub(in crate::engine) struct Utf8Check {
     /// The beginning of a character that the last chunk ended inside: at most 3 bytes.
     open: Vec<u8>,
     may_begin_inside_a_character: bool,
@@ -127,11 +127,16 @@ struct Utf8Check {
 }
 
 impl Utf8Check {
-    fn is_inside_a_character(&self) -> bool {
+    pub(in crate::engine) fn is_inside_a_character(&self) -> bool {
         !self.open.is_empty()
     }
 
-    fn feed(&mut self, mut bytes: &[u8]) {
+    /// Whether something was no UTF-8.
+    pub(in crate::engine) fn is_invalid(&self) -> bool {
+        self.is_invalid
+    }
+
+    pub(in crate::engine) fn feed(&mut self, mut bytes: &[u8]) {
         if std::mem::take(&mut self.may_begin_inside_a_character) {
             let inside = bytes.iter().take(3).take_while(|&&byte| is_continuation(byte)).count();
             bytes = bytes.get(inside..).unwrap_or_default();
@@ -158,6 +163,6 @@ impl Utf8Check {
 }
 
 /// Whether `byte` continues a UTF-8 character rather than beginning one.
-pub(super) fn is_continuation(byte: u8) -> bool {
+pub(in crate::engine) fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
