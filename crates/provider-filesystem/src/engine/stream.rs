@@ -76,9 +76,7 @@ pub fn locate<R: Read + Seek>(source: &mut R, len: u64, needle: &str) -> io::Res
     let place = match (exact.is_utf8, found.0.as_slice(), found.1) {
         (false, ..) => Place::NotUtf8,
         (true, [], _) => Place::Nowhere,
-        (true, [only], matched) => {
-            Place::Once(excerpt(source, len, *only, longest_match(needle), matched)?)
-        }
+        (true, [only], matched) => Place::Once(excerpt(source, len, *only, longest_match(needle), matched)?),
         (true, [first, second, ..], _) => Place::Several([first.line, second.line]),
     };
     Ok(Located { sha256: exact.hash.finalize().into(), lines: exact.lines, place, states: exact.states })

@@ -28,11 +28,8 @@ fn edited(file: &[u8], old_str: &str, new_str: &str) -> (Vec<u8>, [u8; 32]) {
 /// Checks that an edit by excerpt is the edit of the whole file.
 #[track_caller]
 fn check(file: &[u8], old_str: &str, new_str: &str) {
-    let whole = plan(
-        &Text::parse(file).unwrap(),
-        &Replacement { old_str, new_str, select: Select::Unique },
-    )
-    .unwrap();
+    let whole =
+        plan(&Text::parse(file).unwrap(), &Replacement { old_str, new_str, select: Select::Unique }).unwrap();
     let (written, hash) = edited(file, old_str, new_str);
     assert!(written == whole.bytes, "the edit of {old_str:?} differs");
     assert_eq!(hash, <[u8; 32]>::from(Sha256::digest(&written)));

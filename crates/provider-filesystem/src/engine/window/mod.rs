@@ -15,8 +15,8 @@ use std::ops::Range;
 use super::encoding::{Encoding, Survey};
 use super::text::Eol;
 use collect::{Collector, Start};
-pub(super) use scan::{Utf8Check, is_continuation};
 use scan::{Scan, Verdict};
+pub(super) use scan::{Utf8Check, is_continuation};
 
 const CHUNK: usize = 64 * 1024;
 /// Bytes of a file too large to be read whole from which its encoding is told.

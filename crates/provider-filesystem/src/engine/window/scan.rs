@@ -13,6 +13,8 @@ pub(super) struct Scan {
     hash: Option<Sha256>,
     /// Whether the scan began at the start of the file, so that lines are numbered.
     from_start: bool,
+    /// Whether a byte order mark at the beginning was taken off already.
+    is_unmarked: bool,
     utf8: Utf8Check,
     has_nul: bool,
     /// Whether what looks like ASCII may be another encoding.
@@ -38,6 +40,7 @@ impl Scan {
         Self {
             hash: hashed.then(Sha256::new),
             from_start: true,
+            is_unmarked: false,
             utf8: Utf8Check::default(),
             has_nul: false,
             may_be_jis: false,
@@ -46,6 +49,11 @@ impl Scan {
             eol: Eol::None,
             last_byte: None,
         }
+    }
+
+    /// For text from which the byte order mark was taken off: another one at its beginning is a character.
+    pub(super) fn unmarked(self) -> Self {
+        Self { is_unmarked: true, ..self }
     }
 
     /// Says that the first chunk will be the one at `byte`.
@@ -70,7 +78,7 @@ impl Scan {
             hash.update(bytes);
         }
         let mut text = bytes;
-        if let (0, Some(rest)) = (at, bytes.strip_prefix(UTF8_BOM)) {
+        if let (0, false, Some(rest)) = (at, self.is_unmarked, bytes.strip_prefix(UTF8_BOM)) {
             self.bom = true;
             text = rest;
         }
