@@ -29,16 +29,29 @@ impl Provider for Search {
     type Config = SearchConfig;
 
     async fn configure(config: SearchConfig, setup: Setup) -> Result<Self, ToolError> {
-        let rules = Rules { deny: config.deny.clone(), ..Rules::default() };
-        let roots = Roots::open(&config.allowed_roots, setup.directory())
-            .and_then(|roots| roots.with_rules(&rules))
-            .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+        let roots = roots(&config, setup.directory())?;
         Ok(Self { roots, deadline: config.deadline() })
     }
 
     fn tools(tools: &mut Tools<Self>) {
         tools.data_source::<Grep>();
         tools.data_source::<Glob>();
+    }
+}
+
+/// The roots with their rules, or all that is wrong with either.
+fn roots(config: &SearchConfig, directory: &Path) -> Result<Roots, ToolError> {
+    let rules = Rules { deny: config.deny.clone(), ..Rules::default() };
+    let roots = Roots::open(&config.allowed_roots, directory);
+    // Patterns can be looked at without the configured roots: any directory will do.
+    let patterns = match &roots {
+        Ok(roots) => roots.with_rules(&rules),
+        Err(_) => Roots::open(&["/".to_owned()], directory).and_then(|any| any.with_rules(&rules)),
+    };
+    match (roots, patterns) {
+        (Ok(_), Ok(roots)) => Ok(roots),
+        (Err(root), Err(pattern)) => Err(ToolError::invalid_arguments(format!("{root}\n{pattern}"))),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(ToolError::invalid_arguments(error.to_string())),
     }
 }
 

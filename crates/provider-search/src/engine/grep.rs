@@ -109,7 +109,7 @@ impl Tally {
 pub fn grep(start: &JailPath, query: &Query<'_>, stop: &Stop) -> Result<Findings, PathError> {
     match &query.pattern.engine {
         Engine::Linear(matcher) => search(start, query, stop, matcher),
-        Engine::Backtracking(matcher) => search(start, query, stop, matcher),
+        Engine::Backtracking(engine) => search(start, query, stop, &engine.until(stop)),
     }
 }
 

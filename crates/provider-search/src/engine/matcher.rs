@@ -10,6 +10,7 @@ use regex_syntax::ast::ErrorKind as Syntax;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::engine::look_around;
+use crate::engine::stop::Stop;
 
 /// Steps that the second engine may take on one line.
 const STEPS: usize = 1_000_000;
@@ -291,16 +292,33 @@ fn backtracking_error(pattern: &str, error: &fancy_regex::Error) -> PatternError
     }
 }
 
-impl Matcher for Backtracking {
+impl Backtracking {
+    /// The engine for one search, which it ends within a line when `stop` says so.
+    pub fn until<'a>(&'a self, stop: &'a Stop) -> Bounded<'a> {
+        Bounded { engine: self, stop }
+    }
+}
+
+/// A [`Backtracking`] engine that knows when to stop: one line can take it as long as a whole file takes the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounded<'a> {
+    engine: &'a Backtracking,
+    stop: &'a Stop,
+}
+
+impl Matcher for Bounded<'_> {
     type Captures = NoCaptures;
     type Error = grep_matcher::NoError;
 
     fn find_at(&self, haystack: &[u8], at: usize) -> Result<Option<Match>, Self::Error> {
         use fancy_regex::RegexInput;
-        match self.regex.find_input(RegexInput::new(haystack).from_pos(at)) {
+        if self.stop.reached() {
+            return Ok(None);
+        }
+        match self.engine.regex.find_input(RegexInput::new(haystack).from_pos(at)) {
             Ok(found) => Ok(found.map(|found| Match::new(found.start(), found.end()))),
             Err(_) => {
-                self.given_up.fetch_add(1, Ordering::Relaxed);
+                self.engine.given_up.fetch_add(1, Ordering::Relaxed);
                 Ok(None)
             }
         }
@@ -312,11 +330,14 @@ impl Matcher for Backtracking {
 
     fn line_terminator(&self) -> Option<LineTerminator> {
         // The searcher then gives it one line at a time, as `find_candidate_line` finds them.
-        self.within_lines.then(|| LineTerminator::byte(b'\n'))
+        self.engine.within_lines.then(|| LineTerminator::byte(b'\n'))
     }
 
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<LineMatchKind>, Self::Error> {
-        let candidate = match &self.filter {
+        if self.stop.reached() {
+            return Ok(None);
+        }
+        let candidate = match &self.engine.filter {
             Some(filter) => filter.find_candidate_line(haystack)?,
             None => (!haystack.is_empty()).then_some(LineMatchKind::Candidate(0)),
         };

@@ -255,13 +255,14 @@ async fn report(
 ) -> Result<Output, ToolError> {
     tokio::pin!(work);
     let mut cancelled = std::pin::pin!(cx.cancelled());
-    let (mut pending, mut due, mut asked) = (Vec::new(), tokio::time::Instant::now(), false);
+    let (mut pending, mut due) = (Vec::new(), tokio::time::Instant::now());
     loop {
         tokio::select! {
             biased;
-            () = &mut cancelled, if !asked => {
+            // The threads see it soon; nobody waits for them.
+            () = &mut cancelled => {
                 stop.now();
-                asked = true;
+                return Err(ToolError::cancelled());
             }
             Some(more) = found.recv() => pending.extend(more),
             result = &mut work => return result,

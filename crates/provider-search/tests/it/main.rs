@@ -3,4 +3,7 @@
 
 mod glob;
 mod grep;
+mod ignoring;
+mod limits;
+mod races;
 mod sandbox;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// No call in these tests may take longer: most of the faults they look for would show as a hang.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder with the directory `root`, which a provider may search, and room beside it, which it may not.
 pub struct Sandbox {
