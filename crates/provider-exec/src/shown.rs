@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use provider_core::{Node, Style};
 
+use crate::engine::command::Command;
+
 /// A duration as people read it: `320 ms`, `4.2 s`, `3 min 5 s`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seconds(pub(crate) Duration);
@@ -18,6 +20,16 @@ impl fmt::Display for Seconds {
             }
             long => write!(f, "{} min {} s", long.as_secs() / 60, long.as_secs() % 60),
         }
+    }
+}
+
+/// A number of processes in words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processes(pub(crate) usize);
+
+impl fmt::Display for Processes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} process{}", self.0, if self.0 == 1 { "" } else { "es" })
     }
 }
 
@@ -38,6 +50,15 @@ pub(crate) fn preview(command: &CommandPreview) -> Node {
         Node::styled(format!("run in {}", command.directory), Style::Bold),
         Node::Code { language: "bash".to_owned(), content: command.command.clone() },
     ];
+    let read = Command::read(&command.command);
+    if !read.marks.is_empty() {
+        let mark = |mark: &crate::engine::command::Mark| Node::text(format!("{} {}", mark.part, mark.why));
+        nodes.push(Node::styled("worth a look:", Style::Warning));
+        nodes.push(Node::List { items: read.marks.iter().map(mark).collect(), ordered: false });
+    }
+    nodes.extend(
+        read.unclear.map(|why| Node::styled(format!("could not be read to its end: {why}"), Style::Warning)),
+    );
     if !command.environment.is_empty() {
         let lines = command.environment.iter().map(|(name, value)| format!("{name}={value}"));
         nodes.push(Node::text(format!("environment: {}", lines.collect::<Vec<_>>().join(" "))));

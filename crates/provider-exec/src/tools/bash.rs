@@ -17,7 +17,7 @@ use crate::job::Candidate;
 use crate::launch::{Launch, Stdin, shell_arguments};
 use crate::process::Process as Running;
 use crate::record::{Ending, JobStatus, Record, ending};
-use crate::shown::{Seconds, scrollback};
+use crate::shown::{CommandPreview, Processes, Seconds, preview, scrollback};
 
 /// Most names of variables in one note.
 const MOST_NAMES: usize = 60;
@@ -139,7 +139,7 @@ impl Preview for Bash {
         let plan = Plan::new(&exec, args)?;
         let known = cx.working_directory().unwrap_or(Path::new(""));
         let start = exec.sessions.peek(&exec.roots, cx.session_id(), known, plan.cwd.as_deref())?;
-        Ok(crate::shown::preview(&plan.preview(&exec, &start.directory)))
+        Ok(preview(&plan.preview(&exec, &start.directory)))
     }
 }
 
@@ -216,8 +216,8 @@ impl Plan {
         if self.pipefail { &["-o", "pipefail"] } else { &[] }
     }
 
-    fn preview(&self, exec: &Exec, directory: &JailPath) -> crate::shown::CommandPreview {
-        crate::shown::CommandPreview {
+    fn preview(&self, exec: &Exec, directory: &JailPath) -> CommandPreview {
+        CommandPreview {
             command: self.command.clone(),
             directory: directory.absolute().display().to_string(),
             environment: self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
@@ -365,9 +365,9 @@ impl Call {
         output.summary = match &ended {
             None => format!("running as {}; read on with job_output, end it with job_kill", job.id),
             Some(ending) => format!(
-                "{}; {} processes of it go on as {}",
+                "{}; {} of it left, as {}",
                 in_words(ending, record.begun.elapsed()),
-                survivors.len(),
+                Processes(survivors.len()),
                 job.id
             ),
         };
@@ -465,10 +465,10 @@ impl Call {
             _ => in_words(ending, ran),
         };
         if survivors > 0 {
-            text.push_str(&format!("; {survivors} processes that outlived it were ended"));
+            text.push_str(&format!("; ended {} that outlived it", Processes(survivors)));
         }
         if !process.unkillable.is_empty() {
-            text.push_str(&format!("; {} processes could not be killed", process.unkillable.len()));
+            text.push_str(&format!("; {} could not be killed", Processes(process.unkillable.len())));
         }
         text
     }
@@ -540,12 +540,12 @@ impl Call {
 fn how_it_ended(process: &Running, grace: Duration) -> String {
     match process.ended {
         Some(ended) if ended.killed > 0 => format!(
-            "; SIGTERM was sent to {} processes, and after {} SIGKILL ended {}",
-            ended.asked,
+            "; SIGTERM was sent to {}, and after {} SIGKILL ended {}",
+            Processes(ended.asked as usize),
             Seconds(grace),
             ended.killed
         ),
-        Some(ended) => format!("; SIGTERM ended {} processes", ended.asked),
+        Some(ended) => format!("; SIGTERM ended {}", Processes(ended.asked as usize)),
         None => String::new(),
     }
 }

@@ -27,7 +27,7 @@ async fn a_child_in_the_background_does_not_hold_up_the_call_and_is_named() {
         assert_eq!(with_mark(&mark), [u32::try_from(survivors[0]["pid"].as_f64().unwrap() as i64).unwrap()]);
         let job = result["job_id"].as_str().unwrap();
         assert!(
-            result["summary"].as_str().unwrap().ends_with(&format!("1 processes of it go on as {job}")),
+            result["summary"].as_str().unwrap().ends_with(&format!("1 process of it left, as {job}")),
             "{result}"
         );
         let killed = place.tool("job_kill", json!({ "job_id": job })).await;

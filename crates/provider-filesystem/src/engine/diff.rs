@@ -144,6 +144,17 @@ impl Diff {
         Self { encoding: is_told.then_some((before.encoding(), after.encoding())), ..diff }
     }
 
+    /// The diff of an excerpt as one of the whole text, in which `lines` lines stand before it. What is only known of
+    /// the whole, such as its final newline, is left out.
+    #[must_use]
+    pub fn of_excerpt(mut self, lines: usize) -> Self {
+        for hunk in &mut self.hunks {
+            hunk.old_start += lines;
+            hunk.new_start += lines;
+        }
+        Self { final_newline: None, eol: None, encoding: None, ..self }
+    }
+
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

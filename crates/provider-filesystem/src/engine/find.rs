@@ -36,6 +36,11 @@ impl Matches {
     }
 }
 
+/// How many bytes a match of `needle` can take at most.
+pub(super) fn longest_match(needle: &str) -> usize {
+    needle.len() + memchr_iter(b'\n', needle.as_bytes()).count() + 1
+}
+
 /// Finds `needle` in `haystack`; `None` when it does not occur, or is empty.
 ///
 /// An exact match rules out the looser one. A match that would begin between a `\r` and its `\n` begins before the

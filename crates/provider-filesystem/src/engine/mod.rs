@@ -9,6 +9,7 @@
 //! - [`window`]: a page of a file of any size, in bounded memory
 //! - [`find`]: where a piece of text occurs
 //! - [`edit`]: replacing it by splicing the original bytes
+//! - [`stream`]: the same for one place in a file that is not held in memory
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
 //! - [`notebook`]: cells of a notebook
 //! - [`pdf`]: the text of a PDF document
@@ -21,6 +22,7 @@ pub mod explain;
 pub mod find;
 pub mod notebook;
 pub mod pdf;
+pub mod stream;
 pub mod text;
 pub mod window;
 

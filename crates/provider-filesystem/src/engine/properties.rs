@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::diff::{Diff, Op};
 use super::edit::{Edit, EditError, Replacement, Select, plan};
+use super::encoding::Encoding;
 use super::find::find;
 use super::text::{Ending, Text};
 use super::window::{Limits, Next, Reading, Request, Window, read_window};
@@ -312,4 +313,97 @@ fn a_line_without_ending_is_the_last() {
     let diff = Diff::between(b"a\nb", b"a\nc");
     let open: Vec<_> = diff.hunks[0].lines.iter().filter(|line| line.ending == Ending::None).collect();
     assert_eq!(open.len(), 2);
+}
+
+/// An encoding, and characters that it has.
+fn encoding() -> impl Strategy<Value = (Encoding, &'static str)> {
+    let legacy = |label: &str| Encoding::from_label(label).unwrap();
+    prop_oneof![
+        Just((Encoding::Utf16Le, "aé表\u{1f4dd}")),
+        Just((Encoding::Utf16Be, "aé表\u{1f4dd}")),
+        Just((Encoding::Utf32Le, "aé表\u{1f4dd}")),
+        Just((Encoding::Utf32Be, "aé表\u{1f4dd}")),
+        Just((legacy("windows-1252"), "aé€ß")),
+        Just((legacy("windows-1251"), "aжЯ№")),
+        Just((legacy("shift_jis"), "a表ｱ語")),
+        Just((legacy("euc-jp"), "a表ｱ語")),
+        Just((legacy("gb18030"), "a中é\u{1f4dd}")),
+        Just((legacy("gbk"), "a中文")),
+        Just((legacy("big5"), "a中文字")),
+        Just((legacy("euc-kr"), "a한글")),
+    ]
+}
+
+/// A text of these characters and of line endings.
+fn text_of(characters: &'static str) -> impl Strategy<Value = String> {
+    let characters: Vec<String> = characters.chars().map(String::from).collect();
+    let piece = prop_oneof![
+        8 => prop::sample::select(characters),
+        1 => Just("\n".to_owned()),
+        1 => Just("\r\n".to_owned()),
+    ];
+    prop::collection::vec(piece, 1..200).prop_map(|pieces| pieces.concat())
+}
+
+fn stored_file() -> impl Strategy<Value = (Encoding, bool, String, String, String)> {
+    encoding().prop_flat_map(|(encoding, characters)| {
+        (Just(encoding), any::<bool>(), text_of(characters), text_of(characters), text_of(characters))
+    })
+}
+
+proptest! {
+    #[test]
+    fn an_edit_in_any_encoding_changes_only_its_span(
+        (encoding, bom, before, middle, after) in stored_file(),
+        new_str in text_of("ab"),
+    ) {
+        // Marks that occur nowhere else make the place unique.
+        let old_str = format!("<{middle}>");
+        let body = format!("{before}{old_str}{after}");
+        let mark = if bom { encoding.bom() } else { b"" };
+        let file = [mark, &encoding.encode(&body).unwrap()].concat();
+        let text = Text::parse_as(&file, encoding);
+        prop_assert_eq!(text.body(), &body);
+
+        let replacement = Replacement { old_str: &old_str, new_str: &new_str, select: Select::Unique };
+        let edit = plan(&text, &replacement).unwrap();
+        let in_characters = plan(&Text::of_str(&body), &replacement).unwrap();
+        let expected = String::from_utf8(in_characters.bytes).unwrap();
+        prop_assert_eq!(&edit.bytes, &[mark, &encoding.encode(&expected).unwrap()].concat());
+        prop_assert_eq!(edit.replacements, in_characters.replacements);
+
+        let (head, tail) = (encoding.encode(&before).unwrap(), encoding.encode(&after).unwrap());
+        prop_assert!(edit.bytes.starts_with(&[mark, &head].concat()) && edit.bytes.ends_with(&tail));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_survive_every_edit(
+        before in prop::collection::vec(any::<u8>().prop_filter("text", |&byte| byte >= 0x20 && byte != 0x7f), 0..60),
+        after in prop::collection::vec(any::<u8>().prop_filter("text", |&byte| byte >= 0x20 && byte != 0x7f), 0..60),
+    ) {
+        let file = [before.as_slice(), b"\n<here>\n", &after].concat();
+        // A byte order mark makes it another text.
+        prop_assume!(!file.starts_with(b"\xff\xfe") && !file.starts_with(b"\xfe\xff"));
+        let text = Text::parse(&file).unwrap();
+        let replacement = Replacement { old_str: "<here>", new_str: "<there>", select: Select::Near(2) };
+        let edit = plan(&text, &replacement).unwrap();
+        let expected = [before.as_slice(), b"\n<there>\n", &after].concat();
+        if !before.windows(6).chain(after.windows(6)).any(|window| window == b"<here>") {
+            prop_assert_eq!(edit.bytes, expected);
+        }
+    }
+
+    #[test]
+    fn what_a_survey_takes_for_text_comes_back_byte_for_byte(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(text) = Text::parse(&bytes) {
+            let same = text.splice::<&str>(&[]);
+            prop_assert!(same == Ok(bytes.clone()) || text.encoding().is_stateful());
+            if !text.is_damaged() && !text.encoding().is_stateful() {
+                for at in text.body().char_indices().map(|(at, _)| at) {
+                    let place = text.original_span(at..at).unwrap_or(0..0).start;
+                    prop_assert!(place <= bytes.len());
+                }
+            }
+        }
+    }
 }

@@ -1,16 +1,22 @@
 //! The edit engine on files and texts that nobody would think of.
 
+use std::io::Cursor;
+
 use anyhow::ensure;
-use provider_filesystem::engine::edit::{EditError, Replacement, Select, plan};
+use provider_filesystem::engine::diff::Diff;
+use provider_filesystem::engine::edit::{Edit, EditError, Replacement, Select, plan};
+use provider_filesystem::engine::find::find;
+use provider_filesystem::engine::notebook::{CellAction, CellChange, Notebook, change, show};
 use provider_filesystem::engine::text::Text;
+use provider_filesystem::engine::window::{Limits, Next, Reading, Request, read_window};
 
 use super::{Random, Run, Stress};
 
 /// The run.
 pub const STRESS: Stress = Stress {
     name: "fuzz-edit",
-    about: "the edit engine on mutated files: no panic, no byte changed outside the span",
-    short_rounds: 2_000,
+    about: "the edit engine on mutated files: no panic, no byte changed outside the span, pages that rebuild the file",
+    short_rounds: 3_000,
     run,
 };
 
@@ -23,41 +29,139 @@ const CORPUS: &[&[u8]] = &[
     b"\tif x {\n\t\treturn 1\n\t}\n\n\n    12\tfoo()\n    13\tbar()",
     "“a” ‘b’ – cafe\u{301} \u{a0}x 👩‍👩‍👧\n".as_bytes(),
     b"aaaaaaaaaaaaaaaa",
+    b"caf\xe9 = 1\nx = 2\n",
+    b"\xff\xfeh\0e\0l\0l\0o\0\r\0\n\0w\0o\0r\0l\0d\0\r\0\n\0",
+    b"\xfe\xff\0a\0\n\xd8\x3d\xdc\xdd\0b\0\n",
+    b"// \0\x61\0\n\0",
+    b"\xff\xfe\0\0a\0\0\0\n\0\0\0",
+    b"// \x82\xb1\x82\xea\x82\xcd\x93\xfa\x96\x7b\x8c\xea\x82\xcc\x95\x5c\x82\xc5\x82\xb7\nprint(1)\n",
+    b"// \xd6\xd0\xce\xc4\xb5\xc4\xd7\xa2\xca\xcd\xa3\xac\xd3\xc3\xc0\xb4\r\nint a = 1;\r\n",
+    b"a\n\x1b$BI=\x1b(B\nb\n",
+    b"gr\xc3\xb6\xc3\x9fe\nbad \xe9 here\nend\n",
+    br#"{"cells": [{"cell_type": "code", "id": "a", "source": ["x = 1\n", "y"], "outputs": []}, {"cell_type": "raw", "source": ""}], "nbformat": 4, "nbformat_minor": 5}"#,
+    b"{\n \"cells\": [\n  {\n   \"cell_type\": \"markdown\",\n   \"source\": [\"# t\"]\n  }\n ],\n \"nbformat\": 4\n}\n",
 ];
 
 fn run(run: &Run) -> anyhow::Result<String> {
-    let (mut applied, mut refused) = (0_u64, 0_u64);
+    let mut tally = Tally::default();
     while let Some(mut random) = run.next_round() {
         let file = mutated(&mut random);
-        let Ok(text) = Text::parse(&file) else { continue };
-        let (old_str, new_str) = (piece(text.body(), &mut random), piece(text.body(), &mut random));
-        let select = match random.below(4) {
-            0 => Select::Unique,
-            1 => Select::All,
-            2 => Select::Count(1 + random.below(3) as u64),
-            _ => Select::Near(1 + random.below(20) as u64),
+        let Ok(text) = Text::parse(&file) else {
+            tally.binary += 1;
+            continue;
         };
-        match plan(&text, &Replacement { old_str: &old_str, new_str: &new_str, select }) {
-            Ok(edit) => {
-                ensure!(edit.changed == (edit.bytes != file), "changed is wrong: {old_str:?} to {new_str:?}");
-                applied += 1;
-            }
-            Err(error) => {
-                refused += 1;
-                ensure!(!error.to_string().is_empty(), "an error says nothing: {error:?}");
-                let occurs = !old_str.is_empty() && text.body().contains(&old_str);
-                let denied = matches!(error, EditError::NoMatch(_)) && occurs;
-                ensure!(!denied, "{old_str:?} is in {file:?}");
-            }
+        check_edit(&file, &text, &mut random, &mut tally)?;
+        check_cell(&text, &mut random)?;
+        check_pages(&file, &text, &mut random)?;
+    }
+    let Tally { applied, refused, binary } = tally;
+    Ok(format!("{applied} edits applied, {refused} refused with a reason, {binary} files are binary"))
+}
+
+#[derive(Default)]
+struct Tally {
+    applied: u64,
+    refused: u64,
+    binary: u64,
+}
+
+fn check_edit(file: &[u8], text: &Text<'_>, random: &mut Random, tally: &mut Tally) -> anyhow::Result<()> {
+    let (old_str, new_str) = (piece(text.body(), random), piece(text.body(), random));
+    let select = match random.below(4) {
+        0 => Select::Unique,
+        1 => Select::All,
+        2 => Select::Count(1 + random.below(3) as u64),
+        _ => Select::Near(1 + random.below(20) as u64),
+    };
+    match plan(text, &Replacement { old_str: &old_str, new_str: &new_str, select }) {
+        Ok(edit) => {
+            tally.applied += 1;
+            let what = || format!("{file:?} with {old_str:?} for {new_str:?}");
+            ensure!(edit.changed == (edit.bytes != file), "changed is wrong: {}", what());
+            ensure!(stays_outside(file, text, &old_str, &edit), "bytes outside the span changed: {}", what());
+            let diff = Diff::of_files(file, &edit.bytes);
+            ensure!(diff.is_empty() != edit.changed, "the diff does not tell of the change: {}", what());
+        }
+        Err(error) => {
+            tally.refused += 1;
+            ensure!(!error.to_string().is_empty(), "an error says nothing: {error:?}");
+            let occurs = !old_str.is_empty() && text.body().contains(&old_str);
+            let is_denied = matches!(error, EditError::NoMatch(_)) && occurs;
+            ensure!(!is_denied, "{old_str:?} is in {file:?}");
         }
     }
-    Ok(format!("{applied} edits applied, {refused} refused with a reason"))
+    Ok(())
+}
+
+/// Whether an edit of one place begins and ends as the file does before and after one of the places of the old text.
+fn stays_outside(file: &[u8], text: &Text<'_>, old_str: &str, edit: &Edit) -> bool {
+    let [_] = edit.replacements.as_slice() else { return true };
+    let spans = find(text.body(), old_str).map_or_else(Vec::new, |found| found.spans);
+    spans.into_iter().filter_map(|span| text.original_span(span)).any(|place| {
+        let (head, tail) = (file.get(..place.start), file.get(place.end..));
+        head.is_some_and(|head| edit.bytes.starts_with(head))
+            && tail.is_some_and(|tail| edit.bytes.ends_with(tail))
+    })
+}
+
+/// Changes a cell, if the file still is a notebook: it is one afterwards.
+fn check_cell(text: &Text<'_>, random: &mut Random) -> anyhow::Result<()> {
+    let Some(notebook) = Notebook::parse(text.body()) else { return Ok(()) };
+    ensure!(notebook.ids().is_empty() == show(&notebook).is_empty(), "a cell is not shown: {:?}", text.body());
+    let ids = notebook.ids();
+    let actions = [CellAction::Replace, CellAction::InsertAfter, CellAction::Delete];
+    let asked = CellChange {
+        cell_id: random.pick(&ids).map_or("", String::as_str),
+        action: random.pick(&actions).copied().unwrap_or_default(),
+        cell_type: None,
+        old_str: "",
+        new_str: "new \"text\"\nof two lines",
+        select: Select::Unique,
+    };
+    if let Ok((bytes, _)) = change(text, &asked) {
+        let after = Text::parse_as(&bytes, text.encoding());
+        ensure!(Notebook::parse(after.body()).is_some(), "{asked:?} breaks {:?}", text.body());
+    }
+    Ok(())
+}
+
+/// Reads the file in small pages: together they are the file.
+fn check_pages(file: &[u8], text: &Text<'_>, random: &mut Random) -> anyhow::Result<()> {
+    let limits = Limits { max_bytes: 16 + random.below(64), ..Limits::default() };
+    let mut request =
+        Request { byte_offset: Some(0), limit: 1 + random.below(4) as u64, limits, ..Request::default() };
+    let mut rebuilt = String::new();
+    for _ in 0..=file.len() + 1 {
+        let Reading::Text(window) = read_window(&mut Cursor::new(file), file.len() as u64, &request)? else {
+            anyhow::bail!("{file:?} is text for an edit and binary for a read");
+        };
+        ensure!(window.encoding == text.encoding(), "{file:?} is read as {}", window.encoding);
+        rebuilt.push_str(&window.content);
+        match window.next {
+            Some(Next::Byte(byte)) => request.byte_offset = Some(byte),
+            Some(Next::Line(line)) => anyhow::bail!("a page by bytes goes on at line {line}"),
+            None => break,
+        }
+    }
+    ensure!(rebuilt == text.body(), "the pages of {file:?} give {rebuilt:?}");
+    Ok(())
 }
 
 /// A file of the corpus with some bytes changed, doubled, or taken away.
 fn mutated(random: &mut Random) -> Vec<u8> {
-    const ODD: &[&[u8]] =
-        &[b"\r\n", b"\n", b"\r", b"\t", b" ", b"\xff", b"a", "é".as_bytes(), "\u{feff}".as_bytes()];
+    const ODD: &[&[u8]] = &[
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\t",
+        b" ",
+        b"\xff",
+        b"a",
+        "é".as_bytes(),
+        "\u{feff}".as_bytes(),
+        b"\0",
+        b"\x82",
+    ];
     let mut file = random.pick(CORPUS).copied().unwrap_or_default().to_vec();
     for _ in 0..random.below(6) {
         let at = random.below(file.len() + 1);

@@ -4,6 +4,7 @@
 //! (`--minutes`); the short form that the tests run has a fixed number of rounds. To add one, write a module with a
 //! `run(&Run) -> anyhow::Result<String>` and name it in [`STRESSES`].
 
+pub mod exec_trees;
 pub mod fuzz_edit;
 mod random;
 pub mod search_compare;
@@ -28,7 +29,7 @@ pub struct Stress {
 }
 
 /// All of them, in the order of names.
-pub const STRESSES: &[Stress] = &[fuzz_edit::STRESS, search_compare::STRESS];
+pub const STRESSES: &[Stress] = &[exec_trees::STRESS, fuzz_edit::STRESS, search_compare::STRESS];
 
 /// How long a run goes on, and where its inputs come from.
 pub struct Run {

@@ -37,6 +37,8 @@ pub(super) struct Collector {
     start: Start,
     phase: Phase,
     knows_lines: bool,
+    /// Whether a byte order mark at the beginning was taken off already.
+    is_unmarked: bool,
     /// The number of the line that the next byte belongs to.
     line: u64,
     first_line: u64,
@@ -76,6 +78,7 @@ impl Collector {
             start,
             phase: Phase::Before,
             knows_lines,
+            is_unmarked: false,
             line: 1,
             first_line: 0,
             lines_taken: 0,
@@ -88,13 +91,18 @@ impl Collector {
         }
     }
 
+    /// For text from which the byte order mark was taken off: another one at its beginning is a character.
+    pub(super) fn unmarked(self) -> Self {
+        Self { is_unmarked: true, ..self }
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
     /// Takes the chunk at `at`. The first chunk holds the whole byte order mark, if there is one.
     pub(super) fn feed(&mut self, at: u64, bytes: &[u8]) {
-        let mark = if at == 0 && bytes.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
+        let mark = if at == 0 && !self.is_unmarked && bytes.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
         let mut used = mark;
         if self.phase == Phase::Before {
             used = self.seek(at, bytes, mark);

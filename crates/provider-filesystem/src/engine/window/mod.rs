@@ -16,6 +16,7 @@ use super::encoding::{Encoding, Survey};
 use super::text::Eol;
 use collect::{Collector, Start};
 use scan::{Scan, Verdict};
+pub(super) use scan::{Utf8Check, is_continuation};
 
 const CHUNK: usize = 64 * 1024;
 /// Bytes of a file too large to be read whole from which its encoding is told.

@@ -13,6 +13,8 @@ pub(super) struct Scan {
     hash: Option<Sha256>,
     /// Whether the scan began at the start of the file, so that lines are numbered.
     from_start: bool,
+    /// Whether a byte order mark at the beginning was taken off already.
+    is_unmarked: bool,
     utf8: Utf8Check,
     has_nul: bool,
     /// Whether what looks like ASCII may be another encoding.
@@ -38,6 +40,7 @@ impl Scan {
         Self {
             hash: hashed.then(Sha256::new),
             from_start: true,
+            is_unmarked: false,
             utf8: Utf8Check::default(),
             has_nul: false,
             may_be_jis: false,
@@ -46,6 +49,11 @@ impl Scan {
             eol: Eol::None,
             last_byte: None,
         }
+    }
+
+    /// For text from which the byte order mark was taken off: another one at its beginning is a character.
+    pub(super) fn unmarked(self) -> Self {
+        Self { is_unmarked: true, ..self }
     }
 
     /// Says that the first chunk will be the one at `byte`.
@@ -70,7 +78,7 @@ impl Scan {
             hash.update(bytes);
         }
         let mut text = bytes;
-        if let (0, Some(rest)) = (at, bytes.strip_prefix(UTF8_BOM)) {
+        if let (0, false, Some(rest)) = (at, self.is_unmarked, bytes.strip_prefix(UTF8_BOM)) {
             self.bom = true;
             text = rest;
         }
@@ -119,7 +127,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// Whether chunks that may be split anywhere are UTF-8 when put together.
 #[derive(Default)]
-struct Utf8Check {
+pub(in crate::engine) struct Utf8Check {
     /// The beginning of a character that the last chunk ended inside: at most 3 bytes.
     open: Vec<u8>,
     may_begin_inside_a_character: bool,
@@ -127,11 +135,16 @@ struct Utf8Check {
 }
 
 impl Utf8Check {
-    fn is_inside_a_character(&self) -> bool {
+    pub(in crate::engine) fn is_inside_a_character(&self) -> bool {
         !self.open.is_empty()
     }
 
-    fn feed(&mut self, mut bytes: &[u8]) {
+    /// Whether something was no UTF-8.
+    pub(in crate::engine) fn is_invalid(&self) -> bool {
+        self.is_invalid
+    }
+
+    pub(in crate::engine) fn feed(&mut self, mut bytes: &[u8]) {
         if std::mem::take(&mut self.may_begin_inside_a_character) {
             let inside = bytes.iter().take(3).take_while(|&&byte| is_continuation(byte)).count();
             bytes = bytes.get(inside..).unwrap_or_default();
@@ -158,6 +171,6 @@ impl Utf8Check {
 }
 
 /// Whether `byte` continues a UTF-8 character rather than beginning one.
-pub(super) fn is_continuation(byte: u8) -> bool {
+pub(in crate::engine) fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

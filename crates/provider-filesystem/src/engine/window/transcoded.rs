@@ -29,7 +29,7 @@ pub(super) fn read<R: Read + Seek>(
     let start = if line == 1 { Start::Byte { origin: 0, skip } } else { Start::InLine { line, skip } };
     let whole = len <= request.limits.max_full_read;
     let mut pass = Pass::over(source, len, detected, whole)?;
-    let mut collector = Collector::new(request, start, true);
+    let mut collector = Collector::new(request, start, true).unmarked();
     while pass.next_chunk()? {
         collector.feed(pass.at, &pass.chunk);
         if !whole && collector.is_done() {
@@ -57,7 +57,7 @@ impl<'a, R: Read + Seek> Pass<'a, R> {
         let mut mark = Vec::new();
         counted.by_ref().take(detected.bom_len as u64).read_to_end(&mut mark)?;
         let text = Transcoded::new(counted, detected.encoding);
-        Ok(Self { text, scan: Scan::new(false), chunk: Vec::with_capacity(CHUNK), at: 0, at_end: false })
+        Ok(Self { text, scan: Scan::new(false).unmarked(), chunk: Vec::with_capacity(CHUNK), at: 0, at_end: false })
     }
 
     /// Reads on; `false` at the end.
