@@ -20,10 +20,18 @@ const CALLS: usize = 5_000;
 /// The file that is read, in bytes.
 const FILE_SIZE: usize = 10_000;
 
+mod search;
+
 fn main() -> anyhow::Result<()> {
-    let binary = std::env::args_os().nth(1).context("usage: bench-client PROVIDER-BINARY")?;
+    let mut arguments = std::env::args_os().skip(1);
+    let binary = arguments.next().context("usage: bench-client PROVIDER-BINARY [TREE-TO-SEARCH]")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let figures = runtime.block_on(measure(Path::new(&binary)))?;
+    let figures = runtime.block_on(async {
+        match arguments.next() {
+            None => measure(Path::new(&binary)).await,
+            Some(tree) => search::measure(Path::new(&binary), Path::new(&tree)).await,
+        }
+    })?;
     writeln!(std::io::stdout(), "{figures}")?;
     Ok(())
 }

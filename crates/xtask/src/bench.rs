@@ -19,6 +19,9 @@ pub struct Arguments {
     /// Print the page instead of writing docs/benchmarks.md.
     #[arg(long)]
     dry_run: bool,
+    /// A large tree to search: the sources of a kernel, of a registry, or both. Needs rg and fd, the newest, in PATH.
+    #[arg(long)]
+    tree: Option<PathBuf>,
 }
 
 /// One measured thing: the figure, its peer and its budget.
@@ -36,10 +39,14 @@ struct Row {
 /// The provider cannot be built or does not answer.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let root = crate::workspace_root();
-    let [provider, client] = build(&root)?;
+    let [provider, client, search] = build(&root)?;
     let mut rows = vec![start(&provider)?];
     rows.extend(calls(&client, &provider)?);
-    let page = page(&rows);
+    let mut page = page(&rows);
+    match &arguments.tree {
+        Some(tree) => page.push_str(&searches(&client, &search, tree)?),
+        None => page.push_str("\nSearches were not measured in this run: they need `--tree`.\n"),
+    }
     if arguments.dry_run {
         use std::io::Write as _;
         std::io::stdout().write_all(page.as_bytes())?;
@@ -50,14 +57,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Builds the provider and the client as they are packaged; answers their paths.
-fn build(root: &Path) -> anyhow::Result<[PathBuf; 2]> {
+fn build(root: &Path) -> anyhow::Result<[PathBuf; 3]> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--profile", "dist"]);
-    command.args(["--package", "provider-filesystem", "--package", "bench-client"]);
-    ensure!(command.status()?.success(), "the provider does not build");
+    const PROGRAMS: [&str; 3] = ["provider-filesystem", "bench-client", "provider-search"];
+    command.args(PROGRAMS.iter().flat_map(|name| ["--package", name]));
+    ensure!(command.status()?.success(), "the programs do not build");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(["provider-filesystem", "bench-client"].map(|name| target.join("dist").join(name)))
+    Ok(PROGRAMS.map(|name| target.join("dist").join(name)))
 }
 
 /// The time from spawning the provider to its handshake line, beside spawning `true`.
@@ -128,6 +136,43 @@ fn calls(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
             ours: reads.to_string(),
         },
     ])
+}
+
+/// What is searched for, what it must not exceed of its peer's time, and how it is written down.
+const SEARCHES: &[(&str, f64, &str)] = &[
+    ("grep_literal", 1.0, "grep for a literal with few hits"),
+    ("grep_regex", 1.0, "grep for a regular expression"),
+    ("grep_no_hit", 1.0, "grep for what is not there"),
+    ("grep_million", 0.7, "grep with a million hits, limit 1,000, exact totals"),
+    ("grep_small", 0.3, "grep in a folder of 40 files"),
+    ("glob_cold", 1.0, "glob, nothing remembered"),
+    ("glob_again", 0.5, "glob asked again in one session"),
+    ("find_file_again", 0.5, "find_file asked again in one session"),
+];
+
+/// Calls beside commands that do the same, on one large tree.
+fn searches(client: &Path, provider: &Path, tree: &Path) -> anyhow::Result<String> {
+    let output = Command::new(client).arg(provider).arg(tree).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "the client fails");
+    let figures: Value = serde_json::from_slice(&output.stdout)?;
+    let mut text = String::from(
+        "\n## Searches\n\nOn one large tree with a warm file cache; calls over gRPC beside commands whose output is \
+         read to the end, in turns.\n\n\
+         | what | budget: of the peer's time | ratio | met | measured | beside it | command |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (name, budget, what) in SEARCHES {
+        let figure = &figures[*name];
+        let (ours, peer) = (Spread::read(&figure["ours_us"])?, Spread::read(&figure["peer_us"])?);
+        let ratio = ours.ratio(&peer);
+        let hits = figure["found"]["hits"].as_u64().map_or_else(String::new, |hits| format!(", {hits} hits"));
+        let met = if ratio <= *budget { "yes" } else { "no" };
+        let command = figure["peer"].as_str().unwrap_or_default().replace('|', "\\|");
+        let _ = writeln!(
+            text,
+            "| {what}{hits} | ≤ {budget} | {ratio:.2} | {met} | {ours} | {peer} | `{command}` |"
+        );
+    }
+    Ok(text)
 }
 
 fn megabytes(bytes: f64) -> String {

@@ -107,7 +107,11 @@ fn stays_outside(file: &[u8], text: &Text<'_>, old_str: &str, edit: &Edit) -> bo
 /// Changes a cell, if the file still is a notebook: it is one afterwards.
 fn check_cell(text: &Text<'_>, random: &mut Random) -> anyhow::Result<()> {
     let Some(notebook) = Notebook::parse(text.body()) else { return Ok(()) };
-    ensure!(notebook.ids().is_empty() == show(&notebook).is_empty(), "a cell is not shown: {:?}", text.body());
+    ensure!(
+        notebook.ids().is_empty() == show(&notebook).is_empty(),
+        "a cell is not shown: {:?}",
+        text.body()
+    );
     let ids = notebook.ids();
     let actions = [CellAction::Replace, CellAction::InsertAfter, CellAction::Delete];
     let asked = CellChange {
