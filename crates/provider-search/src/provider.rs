@@ -8,6 +8,11 @@ use provider_core::jail::{JailPath, Roots, Rules};
 use provider_core::prelude::*;
 
 use crate::config::SearchConfig;
+use crate::engine::glob::start::Start;
+use crate::engine::glob::walk::{self, Query, Sink, Tally};
+use crate::engine::stop::Stop;
+use crate::engine::warm::{Busy, Warm};
+use crate::tools::find_file::FindFile;
 use crate::tools::glob::Glob;
 use crate::tools::grep::Grep;
 
@@ -21,6 +26,7 @@ const MOST_THREADS: usize = 12;
 pub struct Search {
     roots: Roots,
     deadline: Duration,
+    warm: Warm,
 }
 
 impl Provider for Search {
@@ -30,12 +36,17 @@ impl Provider for Search {
 
     async fn configure(config: SearchConfig, setup: Setup) -> Result<Self, ToolError> {
         let roots = roots(&config, setup.directory())?;
-        Ok(Self { roots, deadline: config.deadline() })
+        Ok(Self { roots, deadline: config.deadline(), warm: Warm::default() })
     }
 
     fn tools(tools: &mut Tools<Self>) {
         tools.data_source::<Grep>();
+        tools.data_source::<FindFile>();
         tools.data_source::<Glob>();
+    }
+
+    async fn close(&self) {
+        self.warm.close();
     }
 }
 
@@ -63,6 +74,30 @@ impl Search {
             None if working_directory.as_os_str().is_empty() => Ok(self.roots.directory(0)?),
             None => Ok(self.roots.working_directory(working_directory)?),
         }
+    }
+
+    /// Says that a call is at work, as long as the value is kept: nothing is prepared for later calls meanwhile.
+    pub(crate) fn busy(&self) -> Busy {
+        self.warm.busy()
+    }
+
+    /// Walks as `query` says, or answers from memory what that would find.
+    pub(crate) fn walk<S: Sink>(
+        &self,
+        start: &Start,
+        query: Query<'_>,
+        stop: &Stop,
+        sink: impl Fn() -> S + Sync,
+    ) -> (Vec<S>, Tally) {
+        let _busy = self.busy();
+        if let Some((sink, tally)) = self.warm.answer(start, query, stop, &sink) {
+            return (vec![sink], tally);
+        }
+        let found = walk::walk(start, query, stop, sink);
+        if !stop.reached() {
+            self.warm.keep(start, query.judge.hidden);
+        }
+        found
     }
 
     /// How many threads a walk may use.

@@ -8,11 +8,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use provider_core::jail::{JailPath, Listing, WalkHandle};
 
 /// A longer ignore file is not one.
@@ -34,10 +35,67 @@ pub struct IgnoreRules {
     /// How many bytes of a path name this directory, the slash after it included.
     prefix: usize,
     own: [Gitignore; EXCLUDE + 1],
+    /// What `own` was made of.
+    sources: Sources,
+    in_repository: bool,
+    global: Arc<Global>,
+}
+
+/// The user's own file, and its text.
+#[derive(Debug)]
+struct Global {
+    rules: Gitignore,
+    text: Vec<u8>,
+}
+
+/// The texts that one directory's own rules are made of. Equal texts make equal rules.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    texts: [Option<Box<[u8]>>; EXCLUDE + 1],
     /// Whether a repository begins here.
     repository: bool,
-    in_repository: bool,
-    global: Arc<Gitignore>,
+}
+
+impl Sources {
+    /// Whether a name in a directory is that of something which can make rules.
+    pub fn can_be(name: &[u8]) -> bool {
+        matches!(name, b".rgignore" | b".ignore" | b".gitignore" | b".git" | b".jj")
+    }
+
+    /// Reads those of the directory at `handle`, of which `has` knows the names, and `place` is where it is in the
+    /// jail; that is asked for only where there is something to read.
+    pub fn read(
+        handle: &WalkHandle,
+        has: impl Fn(&str) -> bool,
+        place: impl Fn() -> Option<JailPath>,
+    ) -> Self {
+        let read = |name: &str| {
+            if !has(name) {
+                return None;
+            }
+            match handle.open_file(OsStr::new(name)) {
+                Ok((file, _)) => read_rules(Ok(file)),
+                // Perhaps a symbolic link, which counts if it leads to somewhere in the jail.
+                Err(_) => in_jail(&place()?, name),
+            }
+        };
+        Self::gather(read, || exclude_file(&place()?), has(".git") || has(".jj"))
+    }
+
+    fn gather(
+        read: impl Fn(&str) -> Option<Vec<u8>>,
+        exclude: impl FnOnce() -> Option<Vec<u8>>,
+        repository: bool,
+    ) -> Self {
+        let mut texts: [Option<Box<[u8]>>; EXCLUDE + 1] = Default::default();
+        for (text, name) in texts.iter_mut().zip(NAMES) {
+            *text = read(name).map(Vec::into_boxed_slice);
+        }
+        if repository {
+            texts[EXCLUDE] = exclude().map(Vec::into_boxed_slice);
+        }
+        Self { texts, repository }
+    }
 }
 
 impl IgnoreRules {
@@ -46,16 +104,17 @@ impl IgnoreRules {
     /// What is above the root can hold rules as well, so that a search finds the same files from anywhere in a
     /// repository. Nothing but its rules is learnt from it.
     pub fn above(start: &JailPath) -> Arc<Self> {
-        let (global, _) = GitignoreBuilder::new("").build_global();
-        let mut rules = Arc::new(Self::empty(global));
+        let text = gitconfig_excludes_path().and_then(|path| read_rules(open_cautiously(&path)));
+        let text = text.unwrap_or_default();
+        let mut rules = Arc::new(Self::empty(Global { rules: parse(&text), text }));
         let real_root = start.root().real_path().to_owned();
         let mut outside: Vec<&Path> = real_root.ancestors().skip(1).collect();
         outside.reverse();
         for directory in outside {
-            let read = |name: &str| read_rules(File::open(directory.join(name)));
+            let read = |name: &str| read_rules(open_cautiously(&directory.join(name)));
             let repository = directory.join(".git").exists() || directory.join(".jj").exists();
             let exclude = || read(".git/info/exclude");
-            rules = rules.with(prefix_of(directory), read, exclude, repository);
+            rules = rules.with(prefix_of(directory), Sources::gather(read, exclude, repository));
         }
         let mut inside: Vec<JailPath> = std::iter::successors(start.parent(), JailPath::parent).collect();
         inside.reverse();
@@ -64,17 +123,18 @@ impl IgnoreRules {
             let there = |name: &str| directory.join(name).and_then(|path| path.exists()).unwrap_or(false);
             let repository = there(".git") || there(".jj");
             let full = real_root.join(directory.relative());
-            rules = rules.with(prefix_of(&full), read, || exclude_file(&directory), repository);
+            let sources = Sources::gather(read, || exclude_file(&directory), repository);
+            rules = rules.with(prefix_of(&full), sources);
         }
         rules
     }
 
-    fn empty(global: Gitignore) -> Self {
+    fn empty(global: Global) -> Self {
         Self {
             above: None,
             prefix: 0,
             own: std::array::from_fn(|_| Gitignore::empty()),
-            repository: false,
+            sources: Sources::default(),
             in_repository: false,
             global: Arc::new(global),
         }
@@ -100,28 +160,26 @@ impl IgnoreRules {
         prefix: usize,
         place: impl Fn() -> Option<JailPath>,
     ) -> Arc<Self> {
-        let repository = has(".git") || has(".jj");
-        if !repository && !NAMES.iter().any(|name| has(name)) {
+        if !NAMES.iter().chain(&[".git", ".jj"]).any(|name| has(name)) {
             return self.clone();
         }
-        let read = |name: &str| {
-            if !has(name) {
-                return None;
-            }
-            match handle.open_file(OsStr::new(name)) {
-                Ok((file, _)) => read_rules(Ok(file)),
-                // Perhaps a symbolic link, which counts if it leads to somewhere in the jail.
-                Err(_) => in_jail(&place()?, name),
-            }
+        self.with(prefix, Sources::read(handle, has, place))
+    }
+
+    /// Whether the rules that hold for what is above the first `prefix` bytes of a path are made of the same texts.
+    pub fn same_above(&self, other: &Self, prefix: usize) -> bool {
+        let levels = |rules| {
+            let all = std::iter::successors(Some(rules), |rules: &&Self| rules.above.as_deref());
+            all.skip_while(move |rules| rules.prefix >= prefix).map(|rules| (rules.prefix, &rules.sources))
         };
-        self.with(prefix, read, || exclude_file(&place()?), repository)
+        self.global.text == other.global.text && levels(self).eq(levels(other))
     }
 
     /// Whether the rules exclude the directory at `full`, with a slash after it, of which they are above, or one that it
     /// lies in. What is above the innermost repository does not count.
     pub fn exclude_start(&self, full: &[u8]) -> bool {
         let levels = || std::iter::successors(Some(self), |rules| rules.above.as_deref());
-        let repository = levels().find(|rules| rules.repository).map_or(0, |rules| rules.prefix);
+        let repository = levels().find(|rules| rules.sources.repository).map_or(0, |rules| rules.prefix);
         let ends = full.iter().enumerate().filter(|(at, byte)| **byte == b'/' && *at >= repository.max(1));
         ends.map(|(end, _)| &full[..end]).any(|directory| {
             let around = levels().find(|rules| rules.prefix <= directory.len());
@@ -129,29 +187,19 @@ impl IgnoreRules {
         })
     }
 
-    fn with(
-        self: &Arc<Self>,
-        prefix: usize,
-        read: impl Fn(&str) -> Option<Vec<u8>>,
-        exclude: impl FnOnce() -> Option<Vec<u8>>,
-        repository: bool,
-    ) -> Arc<Self> {
-        let mut own: [Gitignore; EXCLUDE + 1] = std::array::from_fn(|_| Gitignore::empty());
-        for (rules, name) in own.iter_mut().zip(NAMES) {
-            *rules = read(name).map_or_else(Gitignore::empty, |bytes| parse(&bytes));
-        }
-        if repository {
-            own[EXCLUDE] = exclude().map_or_else(Gitignore::empty, |bytes| parse(&bytes));
-        }
-        if !repository && own.iter().all(Gitignore::is_empty) {
+    /// These rules and, beneath the directory that the first `prefix` bytes of a path name, those made of `sources`.
+    pub fn with(self: &Arc<Self>, prefix: usize, sources: Sources) -> Arc<Self> {
+        let own =
+            std::array::from_fn(|kind| sources.texts[kind].as_deref().map_or_else(Gitignore::empty, parse));
+        if !sources.repository && own.iter().all(Gitignore::is_empty) {
             return self.clone();
         }
         Arc::new(Self {
             above: Some(self.clone()),
             prefix,
             own,
-            repository,
-            in_repository: repository || self.in_repository,
+            in_repository: sources.repository || self.in_repository,
+            sources,
             global: self.global.clone(),
         })
     }
@@ -169,12 +217,12 @@ impl IgnoreRules {
                     found[kind] = own.matched(candidate, is_directory).into();
                 }
             }
-            reached &= !rules.repository;
+            reached &= !rules.sources.repository;
             next = rules.above.as_deref();
         }
         let decided = found.into_iter().find(|verdict| *verdict != Verdict::Silent);
-        decided.unwrap_or_else(|| match self.in_repository && !self.global.is_empty() {
-            true => self.global.matched(Path::new(OsStr::from_bytes(relative)), is_directory).into(),
+        decided.unwrap_or_else(|| match self.in_repository && !self.global.rules.is_empty() {
+            true => self.global.rules.matched(Path::new(OsStr::from_bytes(relative)), is_directory).into(),
             false => Verdict::Silent,
         })
     }
@@ -203,10 +251,9 @@ impl<T> From<Match<T>> for Verdict {
 
 /// How many bytes of the path of an entry name `directory`.
 fn prefix_of(directory: &Path) -> usize {
-    match directory.as_os_str().as_bytes() {
-        b"/" => 1,
-        bytes => bytes.len() + 1,
-    }
+    // `join` with nothing leaves a slash at the end.
+    let name = directory.as_os_str().as_bytes();
+    name.strip_suffix(b"/").unwrap_or(name).len() + 1
 }
 
 fn parse(bytes: &[u8]) -> Gitignore {
@@ -217,6 +264,12 @@ fn parse(bytes: &[u8]) -> Gitignore {
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+/// Opens a file above the roots without waiting, should it be a FIFO.
+fn open_cautiously(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 fn read_rules(file: io::Result<File>) -> Option<Vec<u8>> {

@@ -3,6 +3,7 @@
 pub mod encoding;
 pub mod excerpt;
 pub mod filter;
+pub mod fuzzy;
 pub mod glob;
 pub mod grep;
 pub mod hits;
@@ -13,3 +14,4 @@ pub mod matcher;
 pub mod select;
 pub mod stop;
 pub mod walk;
+pub(crate) mod warm;

@@ -10,7 +10,7 @@ use provider_core::prelude::*;
 use crate::Search;
 use crate::engine::glob::judge::Judge;
 use crate::engine::glob::start::Start;
-use crate::engine::glob::walk::{Hit, Query, Sink, Tally, walk};
+use crate::engine::glob::walk::{Hit, Query, Sink, Tally};
 use crate::engine::glob::{Pattern, PatternError};
 use crate::engine::select::First;
 use crate::engine::stop::Stop;
@@ -192,7 +192,7 @@ fn search_tree(
         times: args.sort == Some(Sort::Modified),
         threads: search.threads(),
     };
-    let (pages, tally) = walk(start, query, stop, sink);
+    let (pages, tally) = search.walk(start, query, stop, sink);
     let page = pages.into_iter().reduce(Page::merge).unwrap_or_else(sink);
     (page, tally)
 }
@@ -278,12 +278,19 @@ impl Output {
 
     fn with(mut self, tally: Tally, prefix: &str) -> Self {
         self.hidden_by_ignore = tally.ignored;
+        self.errors = Unreadable::list(tally, prefix);
+        self
+    }
+}
+
+impl Unreadable {
+    /// What a walk could not read, where paths are shown with `prefix`.
+    pub(crate) fn list(tally: Tally, prefix: &str) -> Vec<Self> {
         let unreadable = |(path, message): (Vec<u8>, String)| {
             let path = shown(prefix, &path);
-            Unreadable { path: if path.is_empty() { ".".to_owned() } else { path }, message }
+            Self { path: if path.is_empty() { ".".to_owned() } else { path }, message }
         };
-        self.errors = tally.errors.into_iter().map(unreadable).collect();
-        self
+        tally.errors.into_iter().map(unreadable).collect()
     }
 }
 
@@ -319,7 +326,7 @@ fn absent(cx: &Cx<Events>, wanted: &Wanted, error: PathError) -> Result<Output, 
 }
 
 /// How paths from `start` begin when they are shown.
-fn shown_prefix(start: &JailPath) -> String {
+pub(crate) fn shown_prefix(start: &JailPath) -> String {
     match start.to_string() {
         here if here == "." => String::new(),
         path if path.ends_with('/') => path,
@@ -327,7 +334,7 @@ fn shown_prefix(start: &JailPath) -> String {
     }
 }
 
-fn shown(prefix: &str, path: &[u8]) -> String {
+pub(crate) fn shown(prefix: &str, path: &[u8]) -> String {
     let path = escape_bytes(OsStr::from_bytes(path));
     match path.is_empty() {
         true => prefix.trim_end_matches('/').to_owned(),
@@ -386,7 +393,7 @@ fn suggest(cx: &Cx<Events>, search: &Search, args: &Args, start: &Start, stop: &
         ignored: args.ignored.unwrap_or(false),
     };
     let query = Query { judge, times: false, threads: search.threads() };
-    let (counts, _) = walk(start, query, stop, || Count(0));
+    let (counts, _) = search.walk(start, query, stop, || Count(0));
     let count: u64 = counts.iter().map(|count| count.0).sum();
     if count > 0 {
         cx.note(format!(

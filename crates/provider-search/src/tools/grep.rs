@@ -221,6 +221,7 @@ impl DataSource for Grep {
     type Stream = Events;
 
     async fn invoke(search: Arc<Search>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
+        let _busy = search.busy();
         let request = Request::new(&search, &args, &cx)?;
         let stop = Arc::new(Stop::at(search.deadline(&cx)));
         let _ends = StopWhenDropped(stop.clone());

@@ -1,4 +1,5 @@
 //! One file per tool, named as on the wire.
 
+pub(crate) mod find_file;
 pub(crate) mod glob;
 pub(crate) mod grep;

@@ -155,6 +155,18 @@ async fn rules_of_a_parent_stop_at_a_repository() {
 }
 
 #[tokio::test]
+async fn a_rule_for_one_place_holds_there_from_wherever_the_search_starts() {
+    let sandbox = with_files(&["x/f", "sub/x/f", "sub/y"]).await;
+    sandbox.repository("");
+    sandbox.put(".gitignore", "/x\n/sub/y\n");
+    check(&sandbox, "**/*", &["sub/x/f"]).await;
+    let below = glob(&sandbox, json!({"pattern": "**", "path": "sub"})).await;
+    assert_eq!((paths(&below["paths"]), &below["hidden_by_ignore"]), (vec!["sub/x/f"], &json!(1)));
+    let below = glob(&sandbox, json!({"pattern": "*", "path": "sub/x"})).await;
+    assert_eq!(paths(&below["paths"]), ["sub/x/f"]);
+}
+
+#[tokio::test]
 async fn worktrees_in_an_ignored_directory_do_not_drown_the_result() {
     let sandbox = with_files(&["src/main.rs"]).await;
     sandbox.repository("");

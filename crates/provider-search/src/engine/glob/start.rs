@@ -19,6 +19,7 @@ pub(crate) struct Start {
     full: Vec<u8>,
     /// The same by the name that `deny` patterns are matched against.
     named: Vec<u8>,
+    root_length: usize,
     denied: Option<Denied>,
     rules: Arc<IgnoreRules>,
     free: bool,
@@ -41,6 +42,7 @@ impl Start {
         let free = !repository && rules.exclude_start(&full);
         Ok(Self {
             handle,
+            root_length: with_slash(place.root().real_path()).len(),
             named: with_slash(place.absolute()),
             denied: place.denied(),
             full,
@@ -53,6 +55,16 @@ impl Start {
     /// Its path without links, with a slash after it.
     pub(crate) fn full(&self) -> &[u8] {
         &self.full
+    }
+
+    /// How many bytes of [`Start::full`] name the root, with the slash after it.
+    pub(crate) fn root_length(&self) -> usize {
+        self.root_length
+    }
+
+    /// Where it is, behind every link.
+    pub(crate) fn place(&self) -> &JailPath {
+        &self.place
     }
 
     /// The rules of the directories above.
@@ -101,20 +113,26 @@ impl Start {
     /// not followed: what it says is all that counts.
     pub(crate) fn leads_outside(&self, handle: &WalkHandle, name: &OsStr, path: &[u8]) -> bool {
         let Ok(target) = handle.read_link(name) else { return false };
-        let mut place = PathBuf::from(OsStr::from_bytes(&self.full)).join(as_path(path));
-        for component in target.components() {
-            match component {
-                Component::RootDir => place = PathBuf::from("/"),
-                Component::ParentDir => drop(place.pop()),
-                Component::Normal(name) => place.push(name),
-                Component::CurDir | Component::Prefix(_) => {}
-            }
-        }
-        !self.place.shares_roots_with(&place)
+        let from = PathBuf::from(OsStr::from_bytes(&self.full)).join(as_path(path));
+        link_leads_outside(&self.place, from, &target)
     }
 }
 
-fn with_slash(path: impl AsRef<Path>) -> Vec<u8> {
+/// Whether a link in the directory `from`, with this text, leads out of the roots that `place` is in.
+pub(crate) fn link_leads_outside(place: &JailPath, mut from: PathBuf, target: &Path) -> bool {
+    for component in target.components() {
+        match component {
+            Component::RootDir => from = PathBuf::from("/"),
+            Component::ParentDir => drop(from.pop()),
+            Component::Normal(name) => from.push(name),
+            Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    !place.shares_roots_with(&from)
+}
+
+/// The path with a slash after it.
+pub(crate) fn with_slash(path: impl AsRef<Path>) -> Vec<u8> {
     let mut bytes = path.as_ref().as_os_str().as_bytes().to_vec();
     if !bytes.ends_with(b"/") {
         bytes.push(b'/');

@@ -64,6 +64,41 @@ pub(crate) struct Query<'a> {
     pub(crate) threads: usize,
 }
 
+/// One entry of a directory.
+pub(crate) struct Entry<'a> {
+    /// Its path from the start.
+    pub(crate) path: &'a [u8],
+    pub(crate) name: &'a OsStr,
+    pub(crate) kind: FileKind,
+}
+
+impl Query<'_> {
+    /// Does with one entry what the query asks for: counts it, hands it to the sink, or neither. Answers where the
+    /// pattern goes on beneath. What has to be asked of the operating system is asked only where it matters.
+    pub(crate) fn settle<S: Sink>(
+        &self,
+        start: &Start,
+        (standing, entry): (Standing, Entry<'_>),
+        (verdict, outside, time): (impl FnOnce() -> Verdict, impl FnOnce() -> bool, impl FnOnce() -> i128),
+        (sink, tally): (&mut S, &mut Tally),
+    ) -> Standing {
+        let Entry { path, name, kind } = entry;
+        let outcome = self.judge.judge(standing, name.as_bytes(), kind, verdict);
+        let nothing = !outcome.hit && !outcome.link && outcome.beneath.is_empty() && outcome.lost.is_none();
+        if nothing || is_temp_name(name) || start.denies(path) {
+            return Standing::default();
+        }
+        tally.lose(outcome.lost);
+        if outcome.link && outside() {
+            tally.outside += 1;
+        }
+        if outcome.hit {
+            sink.hit(&Hit { path, kind, modified: if self.times { time() } else { 0 } });
+        }
+        outcome.beneath
+    }
+}
+
 /// Walks until it is done or `stop` says so. Answers what each thread made.
 pub(crate) fn walk<S: Sink>(
     start: &Start,
@@ -298,27 +333,26 @@ impl<'a, S: Sink> Worker<'a, S> {
             let bytes = name.as_bytes();
             self.full.truncate(directory);
             self.full.extend_from_slice(bytes);
+            let entry = Entry { path: &self.full[base..], name, kind };
             let verdict = || match rules {
-                Some(rules) => rules.matched(&self.full, &self.full[base..], kind == FileKind::Directory),
+                Some(rules) => {
+                    rules.matched(&self.full, &self.full[start.root_length()..], kind == FileKind::Directory)
+                }
                 None => Verdict::Silent,
             };
-            let outcome = self.shared.query.judge.judge(task.standing, bytes, kind, verdict);
-            let nothing = !outcome.hit && !outcome.link && outcome.beneath.is_empty();
-            if (nothing && outcome.lost.is_none()) || is_temp_name(name) || start.denies(&self.full[base..]) {
-                continue;
-            }
-            self.tally.lose(outcome.lost);
-            if outcome.link && start.leads_outside(&open.handle, name, &task.path) {
-                self.tally.outside += 1;
-            }
-            if outcome.hit {
-                let modified = if self.shared.query.times { modified(&open.handle, name) } else { 0 };
-                self.sink.hit(&Hit { path: &self.full[base..], kind, modified });
-            }
-            if !outcome.beneath.is_empty() {
+            let outside = || start.leads_outside(&open.handle, name, &task.path);
+            let time = || modified(&open.handle, name);
+            let query = &self.shared.query;
+            let beneath = query.settle(
+                start,
+                (task.standing, entry),
+                (verdict, outside, time),
+                (&mut self.sink, &mut self.tally),
+            );
+            if !beneath.is_empty() {
                 let path = [&self.full[base..], b"/"].concat();
                 let above = keep.then(|| open.clone());
-                self.stack.push(Task { above, path, rules: rules.cloned(), standing: outcome.beneath });
+                self.stack.push(Task { above, path, rules: rules.cloned(), standing: beneath });
             }
         }
         // The last is done first.
