@@ -16,7 +16,8 @@ mod tree;
 #[cfg(target_os = "linux")]
 mod watch;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests;
 
 #[cfg(target_os = "linux")]
