@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::name::ProviderName;
 use crate::plan::{Plan, PlanError};
-use crate::template::{renamed, shared};
+use crate::template::{calls, renamed, shared};
 
 /// Where the crates of the SDK come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub fn plan(name: &ProviderName, folder: &Path, sdk: &Sdk) -> Result<Plan, PlanE
         (PathBuf::from("README.md"), renamed(include_str!("../standalone/README.md.in"), name)),
         (PathBuf::from(".gitignore"), include_str!("../standalone/gitignore.in").to_owned()),
     ];
+    let (path, text) = calls(name);
+    creates.push((PathBuf::from(path), text));
     creates.extend(shared(name).map(|(path, text)| (PathBuf::from(path), text)));
     Ok(Plan { root: folder.to_owned(), creates, edits: Vec::new() })
 }

@@ -11,6 +11,12 @@ const SHARED: [(&str, &str); 5] = [
     ("tests/it/main.rs", include_str!("../template/tests/it/main.rs")),
 ];
 
+/// The calls that `toolctl check` makes, and where they are: below the workspace or the crate of its own.
+pub(crate) fn calls(name: &ProviderName) -> (String, String) {
+    let text = include_str!("../template/tests/conformance/template.json");
+    (format!("tests/conformance/{name}.json"), renamed(text, name))
+}
+
 /// The shared files of a provider.
 pub(crate) fn shared(name: &ProviderName) -> impl Iterator<Item = (&'static str, String)> {
     SHARED.into_iter().map(|(path, text)| (path, renamed(text, name)))
@@ -37,6 +43,13 @@ mod tests {
         for (path, text) in shared(&name()) {
             assert!(!text.to_lowercase().contains("template"), "{path}: {text}");
         }
+    }
+
+    #[test]
+    fn the_calls_are_named_after_the_provider() {
+        let (path, text) = calls(&name());
+        assert_eq!(path, "tests/conformance/issue-tracker.json");
+        assert!(text.contains("\"greet\"") && !text.contains("template"), "{text}");
     }
 
     #[test]

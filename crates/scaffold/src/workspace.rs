@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::name::ProviderName;
 use crate::plan::{Plan, PlanError};
-use crate::template::{renamed, shared};
+use crate::template::{calls, renamed, shared};
 
 /// A file that lists the providers, and how a provider is added to its text.
 struct List {
@@ -73,6 +73,8 @@ pub fn plan(name: &ProviderName, root: &Path) -> Result<Plan, PlanError> {
     }
     let manifest = renamed(include_str!("../template/Cargo.toml"), name);
     let mut creates = vec![(folder.join("Cargo.toml"), manifest)];
+    let (path, text) = calls(name);
+    creates.push((PathBuf::from(path), text));
     creates.extend(shared(name).map(|(path, text)| (folder.join(path), text)));
     let edits = LISTS.iter().filter_map(|list| edit(list, name, root).transpose());
     Ok(Plan { root: root.to_owned(), creates, edits: edits.collect::<Result<_, _>>()? })

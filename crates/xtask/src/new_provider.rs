@@ -69,7 +69,7 @@ fn report(name: &ProviderName, plan: &Plan) -> String {
     let package = name.package();
     text.push_str(&format!(
         "\n{package} has one tool, greet. Next:\n  cargo test -p {package}\n  cargo xtask docs          # its pages in the catalog\n  \
-         cargo run -p toolctl -- call {name} greet name=Ada\n  cargo run -p toolctl -- check {name}\n\
+         cargo run -p toolctl -- call {name} greet name=Ada\n  cargo run -p toolctl -- check {name} --calls tests/conformance/{name}.json\n\
          docs/write-a-provider.md goes on from here.\n"
     ));
     text

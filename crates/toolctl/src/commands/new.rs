@@ -30,7 +30,8 @@ fn next_steps(name: &ProviderName, folder: &Path) -> String {
     format!(
         "\n{package} is in {folder}, with one tool, greet. Next:\n  cd {folder}\n  cargo test\n  \
          toolctl dev .             # build, and show what changed at every save\n  \
-         toolctl call ./target/debug/{package} greet name=Ada\n"
+         toolctl call ./target/debug/{package} greet name=Ada\n  \
+         toolctl check ./target/debug/{package} --calls tests/conformance/{name}.json\n"
     )
 }
 

@@ -1,0 +1,7 @@
+//! The notes provider as a process of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    provider_core::run::<provider_notes::Notes>()
+}
