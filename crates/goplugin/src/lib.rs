@@ -48,6 +48,17 @@ pub use handshake::{Address, AddressError, Handshake, HandshakeError};
 /// What both sides agree on before they talk.
 ///
 /// The cookie keeps a plugin's binary from being run by hand by mistake; it is no secret and no protection.
+///
+/// ```
+/// use goplugin::Contract;
+///
+/// const CONTRACT: Contract = Contract {
+///     cookie_key: "GREETER_PLUGIN",
+///     cookie_value: "d3c1a7",
+///     app_versions: &[1, 2],
+/// };
+/// # assert_eq!(CONTRACT.app_versions.len(), 2);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
     /// Name of the environment variable that carries the cookie.

@@ -26,6 +26,27 @@ pub struct Repaired {
 /// # Errors
 /// `invalid_arguments`, listing every wrong field with what was wanted and what came. `subject` opens the
 /// message, for example the tool's name.
+///
+/// ```
+/// use provider_core::arguments::repair;
+/// use provider_core::prelude::*;
+/// use provider_core::schema::Schema;
+/// use serde_json::json;
+///
+/// /// Reads lines.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     /// How many.
+///     count: u32,
+/// }
+///
+/// let schema = Schema::of::<Args>().unwrap();
+/// let repaired = repair("read", &schema, json!({"count": "5"})).unwrap();
+/// assert_eq!(repaired.value, json!({"count": 5}));
+/// assert_eq!(repaired.notes.len(), 1);
+/// let error = repair("read", &schema, json!({"cuont": 5})).unwrap_err();
+/// assert!(error.message().contains("count"));
+/// ```
 pub fn repair(subject: &str, schema: &Schema, value: Value) -> Result<Repaired, ToolError> {
     let mut work = Work::default();
     let repaired = work.node(schema, value, &Path::Root);

@@ -30,6 +30,18 @@ pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Which events a tool sends before its terminal one. It decides both what the schema declares and which
 /// methods [`Cx`] has, so that the two cannot disagree.
+///
+/// ```
+/// use provider_core::{Events, Process, Silent, Stream};
+///
+/// assert!(!Silent::STREAMING && Events::STREAMING && Process::STREAMING);
+/// assert!(Process::PROCESS && !Events::PROCESS);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which events a tool sends",
+    note = "use `Silent` for nothing but the result, `Events` for progress and partial results, or `Process` for a program's \
+            output and exit status"
+)]
 pub trait Stream: Send + Sync + 'static {
     /// Whether events may come before the terminal one.
     const STREAMING: bool;
@@ -38,9 +50,19 @@ pub trait Stream: Send + Sync + 'static {
 }
 
 /// A [`Stream`] that may send progress and partial results.
+///
+/// ```
+/// use provider_core::{Cx, Streaming};
+///
+/// async fn halfway<S: Streaming>(cx: &Cx<S>) {
+///     cx.progress("half of it is done", Some(0.5)).await;
+/// }
+/// # let _ = halfway::<provider_core::Events>;
+/// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` sends no events, so a resource cannot declare it",
-    note = "a resource reports what it had done when a call is cancelled: use `Events`, or `Process` if it runs a program"
+    message = "`{Self}` sends no events",
+    note = "a tool that sends progress, and every resource, which reports what it had done when a call is cancelled, \
+            has `type Stream = Events`, or `Process` if it runs a program"
 )]
 pub trait Streaming: Stream {}
 
@@ -70,6 +92,15 @@ impl Streaming for Events {}
 impl Streaming for Process {}
 
 /// Which pipe a chunk of output came from.
+///
+/// ```
+/// use provider_core::{Cx, Output, Process};
+///
+/// async fn tell(cx: &Cx<Process>, line: Vec<u8>, failed: bool) {
+///     cx.chunk(if failed { Output::Stderr } else { Output::Stdout }, line).await;
+/// }
+/// # let _ = tell;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Standard output.
@@ -116,6 +147,14 @@ tokio::task_local! {
 }
 
 /// What a mutating call has already changed. It becomes the report when the call is cancelled or times out.
+///
+/// ```
+/// use provider_core::Effects;
+///
+/// let effects = Effects::default();
+/// effects.record("replaced src/a.rs");
+/// assert_eq!(effects.records(), ["replaced src/a.rs"]);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Effects(Arc<Mutex<VecDeque<String>>>);
 
@@ -154,6 +193,26 @@ impl Effects {
 }
 
 /// The context of one call. Cheap to clone, so that it can be moved into blocking work.
+///
+/// ```
+/// use provider_core::{Cx, Events, ToolError};
+///
+/// /// Works through files, which may take long.
+/// async fn convert(files: Vec<std::path::PathBuf>, cx: Cx<Events>) -> Result<usize, ToolError> {
+///     let total = files.len();
+///     for (done, file) in files.into_iter().enumerate() {
+///         cx.check_cancelled()?;
+///         let name = file.display().to_string();
+///         cx.blocking(move || std::fs::read(&file).map_err(|error| ToolError::execution_failed(error.to_string())))
+///             .await?;
+///         cx.effects().record(format!("converted {name}"));
+///         cx.progress(name, Some(done as f64 / total as f64)).await;
+///     }
+///     cx.note("files in other formats were left out");
+///     Ok(total)
+/// }
+/// # let _ = convert;
+/// ```
 pub struct Cx<S: Stream> {
     call: Arc<Call>,
     stream: PhantomData<S>,
@@ -296,6 +355,20 @@ impl Cx<Process> {
 }
 
 /// The context of a preview. The kernel sends neither session nor working directory with it.
+///
+/// ```
+/// use provider_core::{Node, PreviewCx, ToolError};
+///
+/// async fn preview(path: std::path::PathBuf, cx: &PreviewCx) -> Result<Node, ToolError> {
+///     let Some(folder) = cx.working_directory() else {
+///         return Err(ToolError::invalid_arguments("path: must be absolute here"));
+///     };
+///     let target = folder.join(path);
+///     cx.remember(target.display().to_string());
+///     Ok(Node::text(format!("remove {}", target.display())))
+/// }
+/// # let _ = preview;
+/// ```
 pub struct PreviewCx {
     pub(crate) working_directory: Option<PathBuf>,
     pub(crate) known_directory: Option<PathBuf>,
@@ -341,6 +414,17 @@ impl PreviewCx {
 ///
 /// # Errors
 /// `stale`, when there was a preview and its fingerprint differs from `fingerprint`.
+///
+/// ```
+/// use provider_core::{Cx, Events, ToolError, ensure_as_previewed};
+///
+/// fn apply(content: &str, cx: &Cx<Events>) -> Result<(), ToolError> {
+///     // The preview gave the same text to `PreviewCx::remember`.
+///     ensure_as_previewed(cx, content)?;
+///     Ok(())
+/// }
+/// # let _ = apply;
+/// ```
 pub fn ensure_as_previewed<S: Stream>(cx: &Cx<S>, fingerprint: &str) -> Result<(), ToolError> {
     match cx.previewed() {
         Some(shown) if shown != fingerprint => Err(ToolError::new(

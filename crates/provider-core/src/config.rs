@@ -15,11 +15,40 @@ use crate::error::ToolError;
 use crate::schema::{Kind, Schema, SchemaError};
 
 /// What a provider's configuration must be: deserialisable, with a schema and a doc comment on every field.
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// /// How the notes are kept.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct NotesConfig {
+///     /// The folder of the notes.
+///     root: String,
+///     /// How many notes there may be.
+///     #[serde(default)]
+///     limit: u32,
+///     /// The key of the service.
+///     key: Option<provider_core::Secret>,
+/// }
+/// # fn needs<C: provider_core::Config>() {}
+/// # needs::<NotesConfig>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a provider's configuration",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it; a provider without one has `NoConfig`"
+)]
 pub trait Config: DeserializeOwned + JsonSchema + Send + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Config for T {}
 
 /// The configuration of a provider that has none.
+///
+/// ```
+/// use provider_core::NoConfig;
+///
+/// assert!(serde_json::from_str::<NoConfig>("{}").is_ok());
+/// ```
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[schemars(description = "This provider has no configuration.")]
 pub struct NoConfig {}

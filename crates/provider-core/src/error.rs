@@ -8,6 +8,13 @@ use serde_json::{Map, Value};
 /// The error categories a provider may send.
 ///
 /// The wire has one more, `process_crashed`, which only a host may report; it cannot be constructed here.
+///
+/// ```
+/// use provider_core::{Category, ToolError};
+///
+/// assert_eq!(ToolError::not_found("there is no note 7").category(), Category::NotFound);
+/// assert_eq!(Category::NotFound.as_str(), "not_found");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// The arguments do not satisfy the schema or the tool's own rules.
@@ -49,6 +56,13 @@ macro_rules! codes {
         /// A stable, machine-readable reason: `details.code` on the wire.
         ///
         /// The code decides the category, here and nowhere else.
+        ///
+        /// ```
+        /// use provider_core::{Category, Code};
+        ///
+        /// assert_eq!(Code::parse("outside_root"), Some(Code::OutsideRoot));
+        /// assert_eq!(Code::OutsideRoot.category(), Category::PermissionDenied);
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $($(#[$doc])* $name,)* }
 

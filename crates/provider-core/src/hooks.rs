@@ -125,6 +125,40 @@ type Veto<P> = Box<dyn Fn(Arc<P>, HookEvent) -> BoxFuture<'static, Verdict> + Se
 type Transform<P> = Box<dyn Fn(Arc<P>, ModelCall) -> BoxFuture<'static, ModelCall> + Send + Sync>;
 
 /// Collects the hook subscriptions of a provider; see [`Provider::hooks`].
+///
+/// ```
+/// use provider_core::prelude::*;
+/// use provider_core::{HookEvent, HookPoint, Hooks, Verdict, VetoPoint};
+///
+/// struct Guard;
+///
+/// impl Provider for Guard {
+///     const NAME: &'static str = "guard";
+///     const VERSION: &'static str = "0.1.0";
+///     type Config = NoConfig;
+///
+///     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> {
+///         Ok(Self)
+///     }
+///
+///     fn tools(_: &mut Tools<Self>) {}
+///
+///     fn hooks(hooks: &mut Hooks<Self>) {
+///         hooks.observe(HookPoint::SessionEnd, |_, _| async { tracing::info!("a session ended") });
+///         hooks.veto(VetoPoint::PreToolCall, |_, event| async move {
+///             match event {
+///                 HookEvent::PreToolCall(call) if call.tool == "bash" => Verdict::Deny,
+///                 _ => Verdict::Allow,
+///             }
+///         });
+///         hooks.transform_model_call(|_, mut call| async move {
+///             call.push_user_text("Be brief.");
+///             call
+///         });
+///     }
+/// }
+/// # let _ = provider_core::Catalogue::<Guard>::of().unwrap();
+/// ```
 pub struct Hooks<P> {
     observers: Vec<(HookPoint, Observe<P>)>,
     vetoes: Vec<(HookPoint, Veto<P>)>,

@@ -167,6 +167,21 @@ pub enum EmittedKind {
 }
 
 /// A request for a nested agent session. Depth and budget can only shrink.
+///
+/// ```
+/// use provider_core::{Cx, Events, SubSession};
+///
+/// async fn research(cx: &Cx<Events>) -> Option<String> {
+///     let child = SubSession {
+///         profile: "research".to_owned(),
+///         prompt: "Which files name the version?".to_owned(),
+///         remaining_depth: 1,
+///         remaining_cost_budget_usd: 0.5,
+///     };
+///     cx.kernel().run_session(child).await.ok().map(|end| end.text)
+/// }
+/// # let _ = research;
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SubSession {
     /// The agent profile's name.
@@ -208,6 +223,20 @@ pub struct SessionFacts {
 }
 
 /// The kernel as one call sees it: everything is asked for that call's session, never for another.
+///
+/// ```
+/// use provider_core::{CallbackError, Cx, Silent};
+///
+/// async fn profile(cx: &Cx<Silent>) -> String {
+///     match cx.kernel().session().await {
+///         Ok(facts) => facts.profile,
+///         // Hosts without callbacks are hosts too.
+///         Err(error) => format!("unknown ({error})"),
+///     }
+/// }
+/// # let _ = profile;
+/// # let _: Option<CallbackError> = None;
+/// ```
 #[derive(Clone)]
 pub struct SessionKernel {
     kernel: Kernel,

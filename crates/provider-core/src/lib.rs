@@ -13,6 +13,7 @@ pub mod arguments;
 mod call;
 mod config;
 mod core;
+mod debugger;
 mod error;
 mod hooks;
 mod kernel;

@@ -1,6 +1,13 @@
 //! The name somebody probably meant.
 
 /// The candidate that is closest to `name`, if one is close enough to be a slip of the fingers.
+///
+/// ```
+/// use provider_core::nearest;
+///
+/// assert_eq!(nearest("serach", ["search", "exec"]), Some("search"));
+/// assert_eq!(nearest("zebra", ["search", "exec"]), None);
+/// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = fold(name);
     let limit = (name.chars().count() / 3).max(1) + 1;

@@ -353,9 +353,12 @@ pub struct AddedResource<'a, P, T> {
     resource: PhantomData<T>,
 }
 
-impl<P: Provider, T: Preview<Provider = P>> AddedResource<'_, P, T> {
+impl<P: Provider, T: Resource<Provider = P>> AddedResource<'_, P, T> {
     /// Declares that calls of this resource can be previewed.
-    pub fn with_preview(self) {
+    pub fn with_preview(self)
+    where
+        T: Preview<Provider = P>,
+    {
         let Some(tool) = self.tool else { return };
         tool.declaration.previews = true;
         tool.preview = Some(Box::new(|provider, value, cx| {
@@ -365,6 +368,25 @@ impl<P: Provider, T: Preview<Provider = P>> AddedResource<'_, P, T> {
 }
 
 /// Collects slash commands; see [`Provider::commands`].
+///
+/// ```
+/// use provider_core::Commands;
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+///
+/// fn commands(commands: &mut Commands<Demo>) {
+///     commands.prompt("review", "Reviews a file", "Review {file} for mistakes.");
+///     commands.run("notes", "Lists the notes", "list_notes");
+/// }
+/// # let _ = commands;
+/// ```
 pub struct Commands<P> {
     pub(crate) prompts: Vec<common::PromptExpansionSpec>,
     pub(crate) direct: Vec<DirectCommand>,
@@ -408,6 +430,24 @@ fn bullets(problems: &[String]) -> String {
 }
 
 /// All that a provider declares, checked.
+///
+/// ```
+/// use provider_core::Catalogue;
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+///
+/// // In a test: every contradiction of the declarations at once, and what GetSchema will answer.
+/// let catalogue = Catalogue::<Demo>::of().unwrap();
+/// assert_eq!(catalogue.declarations().count(), 0);
+/// assert!(catalogue.to_wire().tools.is_empty());
+/// ```
 pub struct Catalogue<P> {
     pub(crate) tools: Vec<Tool<P>>,
     pub(crate) hooks: Hooks<P>,

@@ -43,6 +43,16 @@ pub struct DiffLine {
 }
 
 /// One hunk, numbered as in a unified diff: lines from 1.
+///
+/// ```
+/// use provider_core::{DiffHunk, DiffLine, LineChange, Node};
+///
+/// let line = |change, text: &str| DiffLine { change, text: text.to_owned() };
+/// let lines = vec![line(LineChange::Remove, "teh cat"), line(LineChange::Add, "the cat")];
+/// let hunk = DiffHunk { old_start: 7, old_lines: 1, new_start: 7, new_lines: 1, lines };
+/// let shown = Node::Diff(vec![hunk]);
+/// # assert!(matches!(shown, Node::Diff(_)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffHunk {
     /// First line in the old version.
@@ -61,6 +71,17 @@ pub struct DiffHunk {
 ///
 /// The wire also knows clickable actions. They name a provider by its local name, which a provider does not
 /// know, so they cannot be built here.
+///
+/// ```
+/// use provider_core::{Node, Style};
+///
+/// let tree = Node::Group(vec![
+///     Node::styled("2 notes", Style::Bold),
+///     Node::Table { headers: vec!["#".into(), "note".into()], rows: vec![vec!["1".into(), "milk".into()]] },
+///     Node::Link { text: "the service".into(), url: "https://example.org".into() },
+/// ]);
+/// assert!(matches!(tree, Node::Group(nodes) if nodes.len() == 3));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// A run of text.

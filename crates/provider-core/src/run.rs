@@ -7,6 +7,7 @@ use std::sync::Arc;
 use goplugin::plugin::Listening;
 
 use crate::core::Core;
+use crate::debugger;
 use crate::kernel::{Kernel, Source};
 use crate::logging;
 use crate::registry::Catalogue;
@@ -38,10 +39,13 @@ pub const CONTRACT: goplugin::Contract = goplugin::Contract {
 /// ```
 ///
 /// The exit code is 0 after an orderly end and 1 when the process could not start; the reason is on stderr.
+///
+/// With `PROVIDER_WAIT_FOR_DEBUGGER` in the environment it first waits up to 50 s until a debugger is attached.
 pub fn run<P: Provider>() -> ExitCode {
     if let Some(code) = supervisor::run_if_asked() {
         return code;
     }
+    debugger::wait_if_asked();
     match serve::<P>() {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

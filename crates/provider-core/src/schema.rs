@@ -12,6 +12,23 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 /// One node of a lowered schema.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// use provider_core::schema::Schema;
+///
+/// /// Reads lines.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     /// How many.
+///     #[schemars(range(min = 1))]
+///     count: u32,
+/// }
+///
+/// let schema = Schema::of::<Args>().unwrap();
+/// assert_eq!(schema.description, "Reads lines.");
+/// assert_eq!(schema.to_wire().required, ["count"]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
     /// The type, with what belongs to it.

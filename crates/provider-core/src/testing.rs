@@ -66,6 +66,14 @@ pub struct CallError {
 }
 
 /// All events of one call, in the form of NDJSON lines; the last one is the terminal.
+///
+/// ```
+/// use provider_core::testing::Outcome;
+/// use serde_json::json;
+///
+/// let outcome = Outcome { events: vec![json!({"event": "result", "payload": {"added": 1}})] };
+/// assert_eq!(outcome.payload(), &json!({"added": 1}));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The events.

@@ -18,22 +18,66 @@ use crate::render::Node;
 
 /// The arguments of a tool. The doc comment of the type is the tool's description, those of the fields are the
 /// fields'.
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// /// Finds a word.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct FindArgs {
+///     /// The word.
+///     #[schemars(extend("x-aliases" = ["term"]))]
+///     word: String,
+///     /// How many places are listed. Default 10.
+///     #[schemars(range(min = 1, max = 100))]
+///     limit: Option<u32>,
+/// }
+/// # fn needs<A: provider_core::Args>() {}
+/// # needs::<FindArgs>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool's arguments",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it"
 )]
 pub trait Args: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Args for T {}
 
 /// The result of a tool. It can be read back, so that stored results can be rendered.
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// /// What was found.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Found {
+///     /// The lines, from 1.
+///     lines: Vec<u32>,
+///     /// Whether there are more.
+///     truncated: bool,
+/// }
+/// # fn needs<O: provider_core::ToolOutput>() {}
+/// # needs::<Found>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool's result",
     note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for it"
 )]
 pub trait ToolOutput: Serialize + DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + 'static> ToolOutput for T {}
 
 /// How much harm a resource can do. There is no read-only resource.
+///
+/// ```
+/// use provider_core::Risk;
+///
+/// const APPEND_TO_A_FILE: Risk = Risk::Low;
+/// const REPLACE_A_FILE: Risk = Risk::Moderate;
+/// const REMOVE_A_FOLDER: Risk = Risk::High;
+/// # assert_ne!(APPEND_TO_A_FILE, REPLACE_A_FILE);
+/// # assert_ne!(REPLACE_A_FILE, REMOVE_A_FOLDER);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
     /// Adds something that is easily removed.
@@ -47,6 +91,14 @@ pub enum Risk {
 }
 
 /// Which calls of a provider may run at the same time.
+///
+/// ```
+/// use provider_core::Concurrency;
+///
+/// // Two edits of one file run one after another, edits of two files together.
+/// const EDIT: Concurrency = Concurrency::Keyed(&["path"]);
+/// # assert_eq!(EDIT, Concurrency::Keyed(&["path"]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concurrency {
     /// No other call of this provider runs meanwhile.
@@ -58,6 +110,16 @@ pub enum Concurrency {
 }
 
 /// What `configure` is told besides the configuration.
+///
+/// ```
+/// use provider_core::jail::Roots;
+/// use provider_core::{Setup, ToolError};
+///
+/// fn open(folder: String, setup: &Setup) -> Result<Roots, ToolError> {
+///     Roots::open(&[folder], setup.directory()).map_err(|error| ToolError::invalid_arguments(error.to_string()))
+/// }
+/// # let _ = open;
+/// ```
 #[derive(Debug)]
 pub struct Setup {
     pub(crate) directory: PathBuf,
@@ -141,6 +203,10 @@ impl Setup {
 ///
 /// # let _ = provider_core::Catalogue::<Hello>::of().unwrap();
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no provider",
+    note = "implement `provider_core::Provider` for it: its name, its configuration, and the list of its tools"
+)]
 pub trait Provider: Sized + Send + Sync + 'static {
     /// The catalog name, also the identity the kernel knows.
     const NAME: &'static str;
@@ -177,6 +243,50 @@ pub trait Provider: Sized + Send + Sync + 'static {
 }
 
 /// A tool that reads and changes nothing. It runs without approval, so it has no risk to declare.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+///
+/// /// Says what time it is.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {}
+///
+/// /// The time.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Time {
+///     /// Seconds since 1970.
+///     seconds: u64,
+/// }
+///
+/// struct Clock;
+///
+/// impl DataSource for Clock {
+///     const NAME: &'static str = "clock";
+///     const CONCURRENCY: Concurrency = Concurrency::Shared;
+///     type Provider = Demo;
+///     type Args = Args;
+///     type Output = Time;
+///     type Stream = Silent;
+///
+///     async fn invoke(_: Arc<Demo>, _: Args, _: Cx<Silent>) -> Result<Time, ToolError> {
+///         let now = std::time::UNIX_EPOCH.elapsed().map_err(|error| ToolError::unknown(&error))?;
+///         Ok(Time { seconds: now.as_secs() })
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no data source",
+    note = "implement `DataSource` for a tool that only reads; one that changes something is added with \
+            `tools.resource::<{Self}>()`, one that asks a person with `tools.interactive::<{Self}>()`"
+)]
 pub trait DataSource: Send + Sync + 'static {
     /// The tool's name: `[a-z0-9_]+`.
     const NAME: &'static str;
@@ -210,6 +320,56 @@ pub trait DataSource: Send + Sync + 'static {
 }
 
 /// A tool that changes something. It runs after approval, which rests on its kind, risk and preview.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+///
+/// /// Writes a line.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     /// The line.
+///     line: String,
+/// }
+///
+/// /// What was written.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Written {
+///     /// Its length in bytes.
+///     bytes: usize,
+/// }
+///
+/// struct Write;
+///
+/// impl Resource for Write {
+///     const NAME: &'static str = "write";
+///     const RISK: Risk = Risk::Low;
+///     const IDEMPOTENT: bool = false;
+///     const CONCURRENCY: Concurrency = Concurrency::Exclusive;
+///     type Provider = Demo;
+///     type Args = Args;
+///     type Output = Written;
+///     type Stream = Events;
+///
+///     async fn invoke(_: Arc<Demo>, args: Args, cx: Cx<Events>) -> Result<Written, ToolError> {
+///         // … the line is written here …
+///         cx.effects().record("wrote a line");
+///         Ok(Written { bytes: args.line.len() })
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no resource",
+    note = "implement `Resource` for a tool that changes something; one that only reads is added with \
+            `tools.data_source::<{Self}>()`, one that asks a person with `tools.interactive::<{Self}>()`"
+)]
 pub trait Resource: Send + Sync + 'static {
     /// The tool's name: `[a-z0-9_]+`.
     const NAME: &'static str;
@@ -250,6 +410,66 @@ pub trait Resource: Send + Sync + 'static {
 }
 
 /// A resource that can show what a call would do. Declared with [`Tools::resource`]`::<T>().with_preview()`.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+/// # /// Writes a line.
+/// # #[derive(Deserialize, JsonSchema)]
+/// # struct Args {
+/// #     /// The line.
+/// #     line: String,
+/// # }
+/// #
+/// # /// What was written.
+/// # #[derive(Serialize, Deserialize, JsonSchema)]
+/// # struct Written {
+/// #     /// Its length in bytes.
+/// #     bytes: usize,
+/// # }
+/// #
+/// # struct Write;
+/// #
+/// # impl Resource for Write {
+/// #     const NAME: &'static str = "write";
+/// #     const RISK: Risk = Risk::Low;
+/// #     const IDEMPOTENT: bool = false;
+/// #     const CONCURRENCY: Concurrency = Concurrency::Exclusive;
+/// #     type Provider = Demo;
+/// #     type Args = Args;
+/// #     type Output = Written;
+/// #     type Stream = Events;
+/// #
+/// #     async fn invoke(_: Arc<Demo>, args: Args, cx: Cx<Events>) -> Result<Written, ToolError> {
+/// #         // … the line is written here …
+/// #         cx.effects().record("wrote a line");
+/// #         Ok(Written { bytes: args.line.len() })
+/// #     }
+/// # }
+///
+/// impl Preview for Write {
+///     async fn preview(_: Arc<Demo>, args: Args, _: &PreviewCx) -> Result<Node, ToolError> {
+///         Ok(Node::text(format!("write {}", args.line)))
+///     }
+/// }
+///
+/// fn tools(tools: &mut Tools<Demo>) {
+///     tools.resource::<Write>().with_preview();
+/// }
+/// # let _ = tools;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no preview",
+    note = "implement `Preview` for it, to show what a call would do; or leave `.with_preview()` out, and the raw \
+            arguments are shown"
+)]
 pub trait Preview: Resource {
     /// Shows exactly what [`Resource::invoke`] would do, and changes nothing.
     ///
@@ -263,6 +483,50 @@ pub trait Preview: Resource {
 }
 
 /// A tool that asks a person. It changes nothing, runs strictly one at a time, and is answered by a frontend.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// # struct Demo;
+/// # impl Provider for Demo {
+/// #     const NAME: &'static str = "demo";
+/// #     const VERSION: &'static str = "0.1.0";
+/// #     type Config = NoConfig;
+/// #     async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> { Ok(Self) }
+/// #     fn tools(_: &mut Tools<Self>) {}
+/// # }
+///
+/// /// Asks a person for a name.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     /// What is asked.
+///     question: String,
+/// }
+///
+/// /// What was answered.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Answer {
+///     /// The answer.
+///     answer: String,
+/// }
+///
+/// struct AskName;
+///
+/// impl Interactive for AskName {
+///     const NAME: &'static str = "ask_name";
+///     type Provider = Demo;
+///     type Args = Args;
+///     type Output = Answer;
+///
+///     async fn invoke(_: Arc<Demo>, args: Args, _: Cx<Silent>) -> Result<Answer, ToolError> {
+///         Err(ToolError::new(Code::NoHuman, format!("nobody is there to answer: {}", args.question)))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no interactive tool",
+    note = "implement `Interactive` for a tool that asks a person; one that only reads is added with \
+            `tools.data_source::<{Self}>()`, one that changes something with `tools.resource::<{Self}>()`"
+)]
 pub trait Interactive: Send + Sync + 'static {
     /// The tool's name: `[a-z0-9_]+`.
     const NAME: &'static str;

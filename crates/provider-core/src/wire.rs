@@ -39,6 +39,14 @@ fn number_to_value(number: f64) -> Value {
 }
 
 /// The `Struct` that carries a JSON object. Anything but an object becomes an empty one.
+///
+/// ```
+/// use provider_core::wire::{struct_to_value, value_to_struct};
+/// use serde_json::json;
+///
+/// let wire = value_to_struct(json!({"count": 5}));
+/// assert_eq!(struct_to_value(wire), json!({"count": 5}));
+/// ```
 pub fn value_to_struct(value: Value) -> Struct {
     match value {
         Value::Object(map) => map_to_struct(map),

@@ -66,6 +66,15 @@ mod tests {
     }
 
     #[test]
+    fn the_one_file_provider_of_the_readme_fits_under_forty_lines() {
+        let readme = include_str!("../../../README.md");
+        let (_, rest) = readme.split_once("```rust,no_run\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        assert!(example.contains("provider_core::run::<Hello>()"), "{example}");
+        assert!(example.lines().count() < 40, "it has {} lines", example.lines().count());
+    }
+
+    #[test]
     fn main_fits_under_fifteen_lines() {
         assert!(SHARED[0].1.lines().count() < 15);
     }

@@ -5,6 +5,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// How a plugin ended.
+///
+/// ```
+/// use goplugin::host::Exit;
+///
+/// fn tell(exit: &Exit) {
+///     println!("the plugin {exit}");
+/// }
+/// # let _ = tell;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// It was asked to stop and left with code 0.

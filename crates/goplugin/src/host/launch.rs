@@ -19,6 +19,26 @@ const PORTS: (u16, u16) = (10_000, 25_000);
 ///
 /// Its environment is exactly what is named here plus the contract's own variables, nothing of the host's.
 /// See the [module](super) for an example.
+///
+/// ```
+/// use std::time::Duration;
+/// use goplugin::{Contract, host::Launch};
+///
+/// # async fn example(contract: Contract) -> Result<(), Box<dyn std::error::Error>> {
+/// let running = Launch::new("./greeter", contract)
+///     .basic_env()
+///     .inherit(["LANG"])
+///     .env("GREETING", "hello")
+///     .current_dir("/tmp")
+///     .handshake_timeout(Duration::from_secs(10))
+///     .on_stderr(|line| eprintln!("{line}"))
+///     .start(None)
+///     .await?;
+/// running.stop().await;
+/// # Ok(())
+/// # }
+/// # let _ = example;
+/// ```
 pub struct Launch {
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,

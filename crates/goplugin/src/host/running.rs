@@ -36,6 +36,22 @@ const LONGEST_REST: Duration = Duration::from_millis(200);
 ///
 /// [`stop`](Self::stop) ends it in order. Dropping it kills it and its process group, and in either case its
 /// sockets are removed. See the [module](super) for an example.
+///
+/// ```
+/// use goplugin::host::Running;
+///
+/// async fn watch(running: Running) {
+///     println!("{} listens on {:?}", running.pid(), running.handshake().address);
+///     let exited = running.exited();
+///     // … calls through `running.channel()` …
+///     if running.exit().is_some() {
+///         println!("it died: {}", running.stderr_tail());
+///     }
+///     running.stop().await;
+///     println!("{}", exited.await);
+/// }
+/// # let _ = watch;
+/// ```
 #[derive(Debug)]
 pub struct Running {
     // Dropped in this order: the process must be dead before its folder goes.

@@ -42,6 +42,19 @@ impl fmt::Display for LastWords {
 }
 
 /// Why a plugin could not be started. In every case nothing of it is left: no process, no file.
+///
+/// ```
+/// use goplugin::{Contract, host::Launch};
+///
+/// # async fn example(contract: Contract) {
+/// match Launch::new("./greeter", contract).start(None).await {
+///     Ok(running) => drop(running.stop().await),
+///     // Says what happened and what the process last wrote to stderr.
+///     Err(error) => println!("{error}"),
+/// }
+/// # }
+/// # let _ = example;
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {

@@ -42,6 +42,17 @@ use listen::Bound;
 use standard::HandshakeOutput;
 
 /// The kind of socket to listen on.
+///
+/// ```
+/// use goplugin::{Contract, plugin::{Listening, Transport}};
+///
+/// # async fn example(contract: Contract) -> Result<(), Box<dyn std::error::Error>> {
+/// let listening = Listening::bind_to(&contract, Transport::Tcp).await?;
+/// # drop(listening);
+/// # Ok(())
+/// # }
+/// # let _ = example;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// A unix socket that only this user (or the group the host names) can connect to.
@@ -54,6 +65,25 @@ pub enum Transport {
 /// A plugin whose socket accepts connections, but which has not told its host yet.
 ///
 /// See the [module](self) for the whole of a plugin's `main`.
+///
+/// ```
+/// use goplugin::{Contract, plugin::Listening};
+/// use tonic::service::Routes;
+///
+/// # async fn example(contract: Contract, services: Routes) -> Result<(), Box<dyn std::error::Error>> {
+/// let listening = Listening::bind(&contract).await?;
+/// let broker = listening.broker();
+/// listening
+///     .serve(services, |reason| async move {
+///         // End what runs; the process is about to exit.
+///         eprintln!("stopping: {reason:?}");
+///     })
+///     .await?;
+/// # drop(broker);
+/// # Ok(())
+/// # }
+/// # let _ = example;
+/// ```
 #[derive(Debug)]
 pub struct Listening {
     bound: Bound,
@@ -66,6 +96,20 @@ pub struct Listening {
 
 /// Why a plugin cannot start. Its `Display` is one line for a person; the process should print it on its
 /// standard error and exit with code 1, as [`report`](Self::report) does.
+///
+/// ```
+/// use std::process::ExitCode;
+/// use goplugin::{Contract, plugin::Listening};
+///
+/// # async fn example(contract: Contract) -> ExitCode {
+/// match Listening::bind(&contract).await {
+///     Ok(_listening) => ExitCode::SUCCESS,
+///     // One line on stderr, for the person who started a plugin by hand.
+///     Err(error) => error.report(),
+/// }
+/// # }
+/// # let _ = example;
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
