@@ -7,7 +7,6 @@ mod dev;
 mod diff;
 mod inspect;
 mod new;
-mod new_crate;
 mod session;
 mod support;
 mod terminal;
