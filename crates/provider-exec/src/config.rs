@@ -57,10 +57,10 @@ pub struct ExecConfig {
     /// Paths outside the root that commands may write in the sandbox. Default: the usual package caches, such as
     /// ~/.cargo/registry, ~/.npm and ~/.cache.
     pub write_paths: Option<Vec<String>>,
-    /// Paths inside the root, such as .git/hooks, that commands must not write. This needs a sandbox with mounts;
-    /// where there is none, results say so.
-    #[serde(default)]
-    pub protect: Vec<String>,
+    /// Paths in the root that commands must not write: paths, or globs relative to the root, which are looked up when
+    /// the provider is configured. This needs a sandbox with mounts; where there is none, results say so. Default:
+    /// .git/hooks.
+    pub protect: Option<Vec<String>>,
     /// What becomes of processes that outlive the shell that started them.
     #[serde(default)]
     pub survivors: Survivors,

@@ -101,6 +101,12 @@ impl Environment {
         self.configured.get(name).or_else(|| self.base.get(name)).map(OsString::as_os_str)
     }
 
+    /// The variables that say how text is written.
+    pub(crate) fn locale(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        let is_locale = |(name, _): &(&OsString, &OsString)| name.as_bytes().starts_with(PASSED_PREFIX);
+        self.base.iter().filter(is_locale).map(|(name, value)| (name.clone(), value.clone()))
+    }
+
     /// The whole environment of one command. What the call asks for wins, then what is configured.
     pub(crate) fn of(&self, particulars: &Particulars<'_>) -> Variables {
         let mut all = self.base.clone();

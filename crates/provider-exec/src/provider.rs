@@ -18,6 +18,8 @@ use crate::environment::Environment;
 use crate::job::Jobs;
 use crate::launch::find_program;
 use crate::login::LoginPath;
+use crate::protect;
+use crate::reading::ReadOnly;
 use crate::record::Record;
 use crate::session::Sessions;
 use crate::spill::SpillFolder;
@@ -27,6 +29,7 @@ use crate::tools::job_kill::JobKill;
 use crate::tools::job_list::JobList;
 use crate::tools::job_output::JobOutput;
 use crate::tools::job_write::JobWrite;
+use crate::tools::shell_read::ShellRead;
 
 /// How many outputs are kept on disk at one time.
 const KEPT_OUTPUTS: usize = 48;
@@ -38,6 +41,7 @@ pub struct Exec {
     pub(crate) roots: Roots,
     pub(crate) shell: PathBuf,
     pub(crate) sandbox: Sandbox,
+    pub(crate) read_only: ReadOnly,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) sessions: Sessions,
     pub(crate) jobs: Jobs,
@@ -112,7 +116,7 @@ impl Provider for Exec {
             Some(paths) => paths.iter().map(|path| absolute(path, setup.directory())).collect(),
             None => default_write_paths(|name| environment.get(name).map(OsString::from)),
         };
-        let protect = config.protect.iter().map(|path| absolute(path, roots.first().real_path())).collect();
+        let protect = protected(&config, roots.first().real_path(), &environment)?;
         let surroundings = Arc::new(Surroundings {
             supervisor: Supervisor::default(),
             environment,
@@ -123,6 +127,7 @@ impl Provider for Exec {
             roots,
             shell,
             sandbox,
+            read_only: ReadOnly::default(),
             surroundings,
             sessions: Sessions::default(),
             jobs: Jobs::default(),
@@ -138,6 +143,7 @@ impl Provider for Exec {
 
     fn tools(tools: &mut Tools<Self>) {
         tools.resource::<Bash>().with_preview();
+        tools.data_source::<ShellRead>();
         tools.data_source::<JobOutput>();
         tools.resource::<JobWrite>();
         tools.resource::<JobKill>();
@@ -196,6 +202,13 @@ fn shell(configured: Option<&str>, environment: &Environment) -> Result<PathBuf,
     })
 }
 
+/// What stays as it is in the root.
+fn protected(config: &ExecConfig, root: &Path, environment: &Environment) -> Result<Vec<PathBuf>, ToolError> {
+    let by_default = || protect::BY_DEFAULT.iter().map(|path| (*path).to_owned()).collect();
+    let patterns = config.protect.clone().unwrap_or_else(by_default);
+    protect::find(root, &patterns, |path| expanded(path, root, environment))
+}
+
 async fn choose_sandbox(config: &ExecConfig) -> Result<Sandbox, ToolError> {
     let wanted = match config.sandbox {
         SandboxWanted::Auto => Wanted::Auto,
@@ -207,7 +220,8 @@ async fn choose_sandbox(config: &ExecConfig) -> Result<Sandbox, ToolError> {
         wanted,
         required: config.sandbox_required,
         network: config.network,
-        protect: !config.protect.is_empty(),
+        // What is protected anyway is not worth what a user namespace changes.
+        protect: config.protect.as_ref().is_some_and(|paths| !paths.is_empty()),
     };
     let chosen = tokio::task::spawn_blocking(move || Sandbox::choose(&request)).await;
     match chosen {
@@ -231,17 +245,27 @@ impl Exec {
         self.sandbox.policy(&write, &self.protect)
     }
 
-    /// What the sandbox does not keep, for a session that has not been told.
+    /// What the sandbox does not keep.
     pub(crate) fn sandbox_note(&self) -> Option<String> {
-        let level = self.sandbox.level()?;
-        if self.sandbox.can_protect() || level.mode == Mode::ReadOnly {
+        let Some(level) = self.sandbox.level() else {
+            let nothing = "no sandbox holds on this machine, so commands may write everywhere";
+            return (!self.sandbox.tried().is_empty()).then(|| nothing.to_owned());
+        };
+        let open: Vec<String> = self
+            .protect
+            .iter()
+            .filter(|path| !self.sandbox.can_protect() || !path.exists())
+            .map(|path| path.display().to_string())
+            .collect();
+        if open.is_empty() || level.mode == Mode::ReadOnly {
             return None;
         }
-        let paths = match self.protect.as_slice() {
-            [] => "files inside the root such as .git/hooks".to_owned(),
-            paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        let why = if self.sandbox.can_protect() {
+            "what does not exist when a command begins cannot be protected"
+        } else {
+            "that needs a mount namespace, which this machine does not grant"
         };
-        Some(format!("the sandbox on this machine cannot protect {paths}: that needs a mount namespace"))
+        Some(format!("not protected from commands: {}; {why}", open.join(", ")))
     }
 
     /// The temporary directory of a session.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use provider_core::{Node, Style};
 
-use crate::engine::command::Command;
+use crate::engine::command::{Command, Kind, Mark};
 
 /// A duration as people read it: `320 ms`, `4.2 s`, `3 min 5 s`.
 #[derive(Clone, Copy, Debug)]
@@ -50,15 +50,7 @@ pub(crate) fn preview(command: &CommandPreview) -> Node {
         Node::styled(format!("run in {}", command.directory), Style::Bold),
         Node::Code { language: "bash".to_owned(), content: command.command.clone() },
     ];
-    let read = Command::read(&command.command);
-    if !read.marks.is_empty() {
-        let mark = |mark: &crate::engine::command::Mark| Node::text(format!("{} {}", mark.part, mark.why));
-        nodes.push(Node::styled("worth a look:", Style::Warning));
-        nodes.push(Node::List { items: read.marks.iter().map(mark).collect(), ordered: false });
-    }
-    nodes.extend(
-        read.unclear.map(|why| Node::styled(format!("could not be read to its end: {why}"), Style::Warning)),
-    );
+    nodes.extend(parts(&Command::read(&command.command)));
     if !command.environment.is_empty() {
         let lines = command.environment.iter().map(|(name, value)| format!("{name}={value}"));
         nodes.push(Node::text(format!("environment: {}", lines.collect::<Vec<_>>().join(" "))));
@@ -69,6 +61,54 @@ pub(crate) fn preview(command: &CommandPreview) -> Node {
     facts.extend(command.background.then(|| "in the background".to_owned()));
     nodes.push(Node::styled(facts.join("; "), Style::Dim));
     Node::Group(nodes)
+}
+
+/// More commands than this are counted.
+const MOST_COMMANDS: usize = 30;
+
+/// Which programs a command runs, and the parts of it that deserve a look.
+fn parts(command: &Command) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    if command.simple.len() > 1 {
+        let line =
+            |text: &str, depth: usize| Node::styled(format!("{}{text}", "  ".repeat(depth)), Style::Code);
+        let mut items: Vec<Node> = command
+            .simple
+            .iter()
+            .take(MOST_COMMANDS)
+            .map(|simple| line(&simple.text, simple.depth))
+            .collect();
+        if let Some(more) = command.simple.len().checked_sub(MOST_COMMANDS).filter(|more| *more > 0) {
+            items.push(Node::text(format!("and {more} more")));
+        }
+        nodes.push(Node::List { items, ordered: false });
+    }
+    let mut marks: Vec<&Mark> = command.marks.iter().collect();
+    marks.sort_by_key(|mark| mark.kind);
+    if !marks.is_empty() {
+        let mark = |mark: &Mark| Node::styled(format!("{} {}", mark.part, mark.why), style(mark.kind));
+        nodes.push(Node::styled("worth a look:", Style::Warning));
+        nodes.push(Node::List { items: marks.into_iter().map(mark).collect(), ordered: false });
+    }
+    let unclear = |why| Node::styled(format!("could not be read to its end: {why}"), Style::Warning);
+    nodes.extend(command.unclear.map(unclear));
+    nodes
+}
+
+fn style(kind: Kind) -> Style {
+    match kind {
+        Kind::RunsDownload
+        | Kind::MoreRights
+        | Kind::Removes
+        | Kind::EndsByPattern
+        | Kind::NeverEnds
+        | Kind::RunsLater
+        | Kind::Hidden
+        | Kind::Machine => Style::Error,
+        Kind::RunsText | Kind::Writes | Kind::Substitutes | Kind::GoesOn | Kind::Environment => {
+            Style::Warning
+        }
+    }
 }
 
 /// What a command printed, under how it ended.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use provider_core::supervisor::sandbox::{Mode, Request, Sandbox, Wanted};
 use serde::Serialize;
 use serde_json::json;
 use tool_host::catalogue::FORMAT_VERSION;
@@ -15,7 +16,7 @@ use crate::paint::{Ink, Look, cell};
 use crate::shell::Shell;
 
 /// What was looked at, and what was found.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Finding {
     check: String,
     status: Status,
@@ -44,7 +45,9 @@ pub(super) async fn run(_: Doctor, shell: &Shell) -> Result<Exit, Failure> {
     for name in embedded::names() {
         findings.push(provider(name, shell).await);
     }
-    findings.extend([openat2(), landlock(), state_directory(), terminal(shell)]);
+    findings.push(openat2());
+    findings.extend(sandboxes().await);
+    findings.extend([state_directory(), terminal(shell)]);
     if shell.json() {
         shell.json_document(&json!({"format_version": FORMAT_VERSION, "findings": findings}));
     } else {
@@ -130,18 +133,27 @@ fn openat2() -> Finding {
     Finding::new("openat2", Status::Warn, "only on Linux; paths are walked component by component instead")
 }
 
-fn landlock() -> Finding {
-    let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    if modules.trim().split(',').any(|module| module == "landlock") {
-        return Finding::new("landlock", Status::Ok, "commands can be confined to their root");
-    }
-    let detail = match modules.trim() {
-        "" => "cannot tell: /sys/kernel/security/lsm is not readable".to_owned(),
-        modules => {
-            format!("not active (active: {modules}); commands run unconfined unless a sandbox is required")
+/// What confines commands here: each is tried for real.
+async fn sandboxes() -> Vec<Finding> {
+    let request = |wanted, network| Request { wanted, required: true, network, protect: false };
+    let all = [
+        ("sandbox", request(Wanted::Auto, true)),
+        ("sandbox, network off", request(Wanted::Auto, false)),
+        ("sandbox, read only", request(Wanted::Confined(Mode::ReadOnly), false)),
+    ];
+    let try_all = move || all.map(|(check, request)| sandbox(check, &request)).to_vec();
+    tokio::task::spawn_blocking(try_all).await.unwrap_or_default()
+}
+
+fn sandbox(check: &str, request: &Request) -> Finding {
+    match Sandbox::choose(request) {
+        Ok(sandbox) => {
+            let broken = sandbox.tried().iter().filter(|tried| tried.broken.is_some());
+            let broken: Vec<String> = broken.map(|tried| format!("; {tried}")).collect();
+            Finding::new(check, Status::Ok, format!("{}{}", sandbox.name(), broken.concat()))
         }
-    };
-    Finding::new("landlock", Status::Warn, detail)
+        Err(error) => Finding::new(check, Status::Warn, error.to_string()),
+    }
 }
 
 fn state_directory() -> Finding {
