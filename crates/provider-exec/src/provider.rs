@@ -245,16 +245,24 @@ impl Exec {
         self.sandbox.policy(&write, &self.protect)
     }
 
+    fn root(&self) -> &Path {
+        self.roots.first().real_path()
+    }
+
     /// What the sandbox does not keep.
     pub(crate) fn sandbox_note(&self) -> Option<String> {
         let Some(level) = self.sandbox.level() else {
             let nothing = "no sandbox holds on this machine, so commands may write everywhere";
             return (!self.sandbox.tried().is_empty()).then(|| nothing.to_owned());
         };
+        // Where not even the directory above is there, there is nothing yet to protect.
+        let is_there = |path: &Path| {
+            path.exists() || path.parent().is_some_and(|above| above != self.root() && above.exists())
+        };
         let open: Vec<String> = self
             .protect
             .iter()
-            .filter(|path| !self.sandbox.can_protect() || !path.exists())
+            .filter(|path| is_there(path) && !(self.sandbox.can_protect() && path.exists()))
             .map(|path| path.display().to_string())
             .collect();
         if open.is_empty() || level.mode == Mode::ReadOnly {

@@ -70,7 +70,7 @@ fn steady(value: &mut Value) {
                 let note = item.as_str().unwrap_or_default();
                 item["event"] != "output_chunk"
                     && !note.starts_with("environment variables that commands do not get")
-                    && !note.starts_with("the sandbox on this machine cannot protect")
+                    && !note.starts_with("not protected from commands")
             });
             items.iter_mut().for_each(steady);
         }
