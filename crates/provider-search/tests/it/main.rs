@@ -6,5 +6,6 @@ mod glob;
 mod grep;
 mod ignoring;
 mod limits;
+mod peer;
 mod races;
 mod sandbox;

@@ -201,6 +201,32 @@ fn memory_holds_what_it_must_and_is_given_back() {
     assert_eq!(place.warm.settle(), 441);
 }
 
+#[test]
+fn a_directory_that_cannot_be_read_is_named_and_the_others_are_searched() {
+    let place = Place::new();
+    place.put("open/a.rs", "");
+    place.put("locked/b.rs", "");
+    fs::set_permissions(place._folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(place.at("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+    // Whoever may read everything would see no error, so a thread becomes somebody else.
+    let somebody = std::thread::spawn(move || {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        for _ in 0..3 {
+            let ((found, tally), warm) = place.both("", "**/*.rs", false).unwrap();
+            assert_eq!(found.iter().map(|(path, ..)| &path[..]).collect::<Vec<_>>(), [b"open/a.rs"]);
+            assert_eq!(tally.errors, [(b"locked".to_vec(), "Permission denied".to_owned())]);
+            assert!(warm.is_none_or(|warm| warm == (found, tally)));
+        }
+        place
+    });
+    let place = somebody.join().unwrap();
+    fs::set_permissions(place.at("locked"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(place.both("", "**/*.rs", false).unwrap().0.0.len(), 2);
+}
+
 /// Numbers that are the same for the same seed.
 struct Random(u64);
 
