@@ -24,6 +24,7 @@ mod render;
 mod run;
 pub mod schema;
 mod service;
+pub mod subagent;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;

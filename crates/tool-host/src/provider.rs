@@ -35,9 +35,22 @@ const VIEW_LIMIT: Duration = Duration::from_secs(5);
 const ANNOUNCEMENT_LIFE: Duration = Duration::from_secs(4);
 /// How long after a broken connection the death of the process may become known.
 const DEATH_LIMIT: Duration = Duration::from_millis(500);
-/// Variables besides `PATH`, `HOME` and `TMPDIR` that say where state goes and how text is written.
-const INHERITED: [&str; 8] =
-    ["XDG_STATE_HOME", "XDG_CACHE_HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "RUST_BACKTRACE"];
+/// Variables besides `PATH`, `HOME` and `TMPDIR`: where state goes, how text is written, and what is left of the limits
+/// on subagents, without which a subagent that starts providers could start subagents without end.
+const INHERITED: [&str; 12] = [
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "USER",
+    "RUST_BACKTRACE",
+    "PLUGGABLEHARNESS_SUBAGENT_DEPTH",
+    "PLUGGABLEHARNESS_SUBAGENT_LEVELS",
+    "PLUGGABLEHARNESS_SUBAGENT_PLACES",
+    "PLUGGABLEHARNESS_SUBAGENT_UNTIL",
+];
 
 /// Which program a provider is.
 #[derive(Clone, Debug, PartialEq, Eq)]

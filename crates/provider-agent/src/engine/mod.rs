@@ -1,0 +1,5 @@
+//! Subagents without processes.
+
+pub mod kept;
+pub mod lines;
+pub mod template;
