@@ -41,7 +41,7 @@ func judge(program string, mtls bool, plan *script, report *report) error {
 	}
 	judgeCookie(program, report)
 
-	kernel := newKernel(sessionsOf(plan))
+	kernel := newKernel(sessionsOf(plan), plan.Nested)
 	command := exec.Command(program)
 	command.Env = environment()
 	client := goplugin.NewClient(&goplugin.ClientConfig{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -10,8 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pluggable-harness/catalog/tests/interop/gen/contentv1"
 	"github.com/pluggable-harness/catalog/tests/interop/gen/kernelv1"
 	"github.com/pluggable-harness/catalog/tests/interop/gen/logv1"
+	"github.com/pluggable-harness/catalog/tests/interop/gen/sessionv1"
 )
 
 // kernel serves the callbacks a tool provider may make; everything else is UNIMPLEMENTED, as in a kernel without a
@@ -22,13 +25,15 @@ type kernel struct {
 	mutex     sync.Mutex
 	config    *structpb.Struct
 	sessions  []string
+	nested    *scriptNested
+	ran       []nestedSeen
 	callbacks map[string]int
 	entries   []entrySeen
 	failures  []string
 }
 
-func newKernel(sessions []string) *kernel {
-	return &kernel{sessions: sessions, callbacks: map[string]int{}, config: &structpb.Struct{}}
+func newKernel(sessions []string, nested *scriptNested) *kernel {
+	return &kernel{sessions: sessions, nested: nested, callbacks: map[string]int{}, config: &structpb.Struct{}}
 }
 
 // count is an interceptor that keeps the number of calls by method.
@@ -95,6 +100,44 @@ func (k *kernel) GetConfig(context.Context, *kernelv1.GetConfigRequest) (*kernel
 	return &kernelv1.GetConfigResult{Config: k.config}, nil
 }
 
+// GetSession answers as a kernel does that does not know how deep it may go.
+func (k *kernel) GetSession(context.Context, *kernelv1.GetSessionRequest) (*kernelv1.GetSessionResult, error) {
+	if k.nested == nil {
+		return nil, status.Error(codes.Unimplemented, "no session host")
+	}
+	return &kernelv1.GetSessionResult{
+		Info:                   &sessionv1.SessionInfo{Depth: int32(k.nested.Depth)},
+		RemainingDepth:         math.MaxInt32,
+		RemainingCostBudgetUsd: 1.5,
+	}, nil
+}
+
+// RunSession ends the way the script says, where it says one.
+func (k *kernel) RunSession(
+	_ context.Context, request *kernelv1.RunSessionRequest,
+) (*kernelv1.RunSessionResult, error) {
+	if k.nested == nil {
+		return nil, status.Error(codes.Unimplemented, "no nested sessions")
+	}
+	k.mutex.Lock()
+	k.ran = append(k.ran, nestedSeen{
+		Profile:        request.GetProfile(),
+		Prompt:         request.GetPrompt(),
+		Parent:         request.GetParentSessionId(),
+		RemainingDepth: request.GetRemainingDepth(),
+		RemainingCost:  request.GetRemainingCostBudgetUsd(),
+	})
+	k.mutex.Unlock()
+	text := &contentv1.ContentBlock{Block: &contentv1.ContentBlock_Text{
+		Text: &contentv1.TextBlock{Text: k.nested.Text},
+	}}
+	return &kernelv1.RunSessionResult{
+		SessionId:    "child",
+		FinalMessage: &contentv1.Message{Content: []*contentv1.ContentBlock{text}},
+		Status:       sessionv1.SessionStatus(sessionv1.SessionStatus_value["SESSION_STATUS_"+k.nested.Status]),
+	}, nil
+}
+
 // ExportSpans takes spans.
 func (k *kernel) ExportSpans(context.Context, *kernelv1.ExportSpansRequest) (*kernelv1.ExportSpansResult, error) {
 	return &kernelv1.ExportSpansResult{}, nil
@@ -127,5 +170,6 @@ func (k *kernel) tell(report *report) {
 		report.Callbacks[method] = times
 	}
 	report.Log = append(report.Log, k.entries...)
+	report.Nested = append(report.Nested, k.ran...)
 	report.Failures = append(report.Failures, k.failures...)
 }

@@ -49,8 +49,19 @@ type script struct {
 	Config map[string]any `json:"config"`
 	// Calls are made one after another.
 	Calls []scriptCall `json:"calls"`
+	// Nested is how every nested session ends. Without it the kernel has none.
+	Nested *scriptNested `json:"nested"`
 	// WantLogSessions are the sessions that log entries have to arrive for.
 	WantLogSessions []string `json:"want_log_sessions"`
+}
+
+// scriptNested is what comes of RunSession.
+type scriptNested struct {
+	// Status is the status without its prefix, such as "COMPLETED".
+	Status string `json:"status"`
+	Text   string `json:"text"`
+	// Depth is the depth of the session that calls.
+	Depth int `json:"depth"`
 }
 
 // scriptCall is one call and what has to come of it.

@@ -14,6 +14,7 @@ type report struct {
 	Calls           []callSeen     `json:"calls"`
 	Callbacks       map[string]int `json:"callbacks"`
 	Log             []entrySeen    `json:"log"`
+	Nested          []nestedSeen   `json:"nested"`
 	Exit            exitSeen       `json:"exit"`
 	LeftOverSockets []string       `json:"left_over_sockets"`
 	Failures        []string       `json:"failures"`
@@ -53,6 +54,14 @@ type entrySeen struct {
 	Fields  map[string]any `json:"fields,omitempty"`
 }
 
+type nestedSeen struct {
+	Profile        string  `json:"profile"`
+	Prompt         string  `json:"prompt"`
+	Parent         string  `json:"parent"`
+	RemainingDepth int32   `json:"remaining_depth"`
+	RemainingCost  float64 `json:"remaining_cost"`
+}
+
 type exitSeen struct {
 	Code         int    `json:"code"`
 	Signal       string `json:"signal,omitempty"`
@@ -67,6 +76,7 @@ func newReport() *report {
 		Calls:           []callSeen{},
 		Callbacks:       map[string]int{},
 		Log:             []entrySeen{},
+		Nested:          []nestedSeen{},
 		LeftOverSockets: []string{},
 		Failures:        []string{},
 	}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agent_under_go_host;
 mod filesystem_under_go_host;
 mod go_host;
 mod go_provider_under_go_host;

@@ -41,6 +41,12 @@ pub(crate) fn filesystem_provider() -> PathBuf {
     BUILT.get_or_init(|| cargo_build("provider-filesystem")).clone()
 }
 
+/// The catalog's agent provider, a program of its own.
+pub(crate) fn agent_provider() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| cargo_build("provider-agent")).clone()
+}
+
 /// The command line.
 pub(crate) fn toolctl() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
