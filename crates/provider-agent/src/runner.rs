@@ -81,7 +81,7 @@ impl Run<'_> {
             exit: None,
             survivors: Vec::new(),
         };
-        watch.to_the_end(cx, subagent).await
+        watch.finish(cx, subagent).await
     }
 
     fn files(&self) -> Result<(Files, Pipes), ToolError> {
@@ -149,7 +149,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn to_the_end(mut self, cx: &Cx<Events>, subagent: &Subagent) -> Result<Ended, ToolError> {
+    async fn finish(mut self, cx: &Cx<Events>, subagent: &Subagent) -> Result<Ended, ToolError> {
         while !self.running.is_over() {
             tokio::select! {
                 event = self.running.event() => match event {

@@ -18,6 +18,7 @@ const PROVIDERS: &[(&str, Run)] = &[
     ("exec", provider_core::run::<provider_exec::Exec>),
     ("user", provider_core::run::<provider_user::User>),
     ("task", provider_core::run::<provider_task::Tasks>),
+    ("agent", provider_core::run::<provider_agent::Agents>),
 ];
 
 /// The names, in the catalog's order.

@@ -66,6 +66,7 @@ fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
         declared::<provider_exec::Exec>()?,
         declared::<provider_user::User>()?,
         declared::<provider_task::Tasks>()?,
+        declared::<provider_agent::Agents>()?,
     ])
 }
 

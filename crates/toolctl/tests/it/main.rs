@@ -1,6 +1,7 @@
 //! The built program: what it writes where, and how it exits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agent;
 mod call;
 mod check;
 mod dev;
