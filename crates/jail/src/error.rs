@@ -150,6 +150,20 @@ pub enum PathError {
         /// The path as asked.
         path: String,
     },
+    /// Two paths that were to be two files are one.
+    #[error("`{path}` and `{other}` are the same file; name it once")]
+    SameFile {
+        /// One path as asked.
+        path: String,
+        /// The other.
+        other: String,
+    },
+    /// Long work was given up by the one who asked for it.
+    #[error("stopped at `{path}`")]
+    Stopped {
+        /// How far it had come.
+        path: String,
+    },
     /// A root is no longer there, or is no longer a plain directory.
     #[error("the root `{}` is no longer there: {reason}", .root.display())]
     RootGone {
@@ -198,6 +212,8 @@ impl PathError {
             | Self::LinkLoop { .. }
             | Self::Locked { .. }
             | Self::RootGone { .. }
+            | Self::SameFile { .. }
+            | Self::Stopped { .. }
             | Self::Permission { .. }
             | Self::Io { .. } => None,
         }

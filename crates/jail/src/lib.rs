@@ -38,6 +38,8 @@
 //! ```
 
 mod beneath;
+mod copy;
+mod depot;
 mod directory;
 mod error;
 mod follow;
@@ -51,16 +53,20 @@ mod rules;
 mod spelling;
 mod suggest;
 mod temporary;
+mod tree;
 mod walk;
 
+pub use copy::{Copied, Progress, StagedCopy};
+pub use depot::Depot;
 pub use directory::{DirEntry, Directory};
 pub use error::{PathError, RootError};
-pub use lock::WriteLock;
+pub use lock::{Held, WriteLock, lock_all};
 pub use metadata::{FileKind, Metadata};
 pub use path::{JailPath, OpenFile};
-pub use replace::Replaced;
+pub use replace::{Replaced, Staged};
 pub use roots::{Root, Roots};
 pub use rules::Rules;
 pub use spelling::{escape_bytes, unescape_bytes};
 pub use temporary::{is_temp_name, remove_stale_temps};
+pub use tree::{TreeEntry, Visit};
 pub use walk::{Denied, Listing, WalkHandle};

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::follow::{Found, Last};
 use crate::path::CAUTIOUS;
+use crate::rules::Access;
 use crate::temporary::is_named;
 use crate::{FileKind, JailPath, Metadata, PathError, beneath};
 
@@ -33,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 pub struct WriteLock {
     pub(crate) asked: JailPath,
     pub(crate) path: JailPath,
-    pub(crate) directory: OwnedFd,
+    pub(crate) directory: Arc<OwnedFd>,
     pub(crate) name: OsString,
     pub(crate) target: Target,
     pub(crate) notes: Vec<String>,
@@ -51,7 +53,7 @@ pub(crate) enum Target {
     },
     /// The directory, while there is no such file in it. `None` if this process may not read the directory, or its
     /// file system has no locks; creating is exclusive all the same.
-    Missing { _directory: Option<OwnedFd> },
+    Missing { _directory: Option<Arc<OwnedFd>> },
 }
 
 /// What changes when a file's content does.
@@ -98,14 +100,18 @@ impl JailPath {
             };
             // `None`: the name came to mean another file while we waited; that one is to be locked instead.
             if let Some(target) = target {
-                let Found { place, directory, name, .. } = found;
-                let path = self.at(place);
-                return Ok(WriteLock { asked: self.clone(), path, directory, name, target, notes });
+                return Ok(self.locked(found, target, notes));
             }
             if Instant::now() >= deadline {
                 return Err(PathError::Locked { path: self.to_string() });
             }
         }
+    }
+
+    fn locked(&self, found: Found, target: Target, notes: Vec<String>) -> WriteLock {
+        let Found { place, directory, name, .. } = found;
+        let (asked, path, directory) = (self.clone(), self.at(place), Arc::new(directory));
+        WriteLock { asked, path, directory, name, target, notes }
     }
 
     fn lock_file(
@@ -142,18 +148,26 @@ impl JailPath {
         }
     }
 
-    /// Creators of one file take turns by locking its directory.
+    /// Creators of one file take turns by locking its directory. `None` if there is such a file by now.
     fn lock_directory(&self, found: &Found, deadline: Instant) -> Result<Option<Target>, PathError> {
+        let directory = self.hold_directory(found, deadline)?;
+        Ok(self.is_missing(found)?.then_some(Target::Missing { _directory: directory }))
+    }
+
+    /// The locked directory; `None` if this process may not read it, or its file system has no locks.
+    fn hold_directory(&self, found: &Found, deadline: Instant) -> Result<Option<Arc<OwnedFd>>, PathError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAUTIOUS;
-        let directory = match beneath::open_name(found.directory.as_fd(), Path::new("."), flags) {
-            Ok(directory) => directory,
-            Err(Errno::ACCESS) => return Ok(Some(Target::Missing { _directory: None })),
-            Err(errno) => return Err(self.error("open the directory of", errno)),
-        };
-        let locked = self.wait(&directory, deadline)?;
+        match beneath::open_name(found.directory.as_fd(), Path::new("."), flags) {
+            Ok(directory) => Ok(self.wait(&directory, deadline)?.then(|| Arc::new(directory))),
+            Err(Errno::ACCESS) => Ok(None),
+            Err(errno) => Err(self.error("open the directory of", errno)),
+        }
+    }
+
+    fn is_missing(&self, found: &Found) -> Result<bool, PathError> {
         match statat(&found.directory, found.name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(Some(Target::Missing { _directory: locked.then_some(directory) })),
-            Ok(_) => Ok(None),
+            Err(Errno::NOENT) => Ok(true),
+            Ok(_) => Ok(false),
             Err(errno) => Err(self.error("inspect", errno)),
         }
     }
@@ -177,6 +191,115 @@ impl JailPath {
                     return Ok(false);
                 }
                 Err(errno) => return Err(self.error("lock", errno)),
+            }
+        }
+    }
+}
+
+/// Locks several files, or the rights to create them, as [`JailPath::lock_for_write`] does for one.
+///
+/// They are taken in one order, whatever order they are given in: first the directories of files that do not exist,
+/// then the files, each by device and inode. So any number of callers that lock several files come to an end.
+///
+/// # Errors
+///
+/// As [`JailPath::lock_for_write`]; [`PathError::SameFile`] if two of the paths are one file.
+pub fn lock_all(paths: &[JailPath]) -> Result<Vec<WriteLock>, PathError> {
+    let deadline = Instant::now() + DEFAULT_WAIT;
+    loop {
+        if let Some(locks) = try_lock_all(paths, deadline)? {
+            return Ok(locks);
+        }
+        if Instant::now() >= deadline {
+            let path = paths.first().map(ToString::to_string).unwrap_or_default();
+            return Err(PathError::Locked { path });
+        }
+    }
+}
+
+/// What is locked for one path: a file itself, else the directory it would be in.
+type Lockable = (bool, (u64, u64));
+
+/// `None` if a name came to mean something else while we waited.
+fn try_lock_all(paths: &[JailPath], deadline: Instant) -> Result<Option<Vec<WriteLock>>, PathError> {
+    let mut wanted = Vec::with_capacity(paths.len());
+    for (index, path) in paths.iter().enumerate() {
+        let found = path.find_for_new(Last::Follow)?;
+        let key: Lockable = match &found.metadata {
+            Some(metadata) => (true, metadata.id()),
+            None => {
+                let stat = fstat(&found.directory).map_err(|errno| path.error("inspect", errno))?;
+                (false, Metadata::from(&stat).id())
+            }
+        };
+        wanted.push((key, index, path, found));
+    }
+    wanted.sort_by_key(|(key, index, ..)| (*key, *index));
+    refuse_the_same_file(&wanted)?;
+
+    let mut locks: Vec<(usize, WriteLock)> = Vec::with_capacity(wanted.len());
+    let mut held: Option<(Lockable, Option<Arc<OwnedFd>>)> = None;
+    for (key, index, path, found) in wanted {
+        let mut notes = Vec::new();
+        let target = if key.0 {
+            path.lock_file(&found, deadline, &mut notes)?
+        } else {
+            // One directory is locked once, for all that are to be created in it.
+            let directory = match &held {
+                Some((known, directory)) if *known == key => directory.clone(),
+                _ => path.hold_directory(&found, deadline)?,
+            };
+            held = Some((key, directory.clone()));
+            path.is_missing(&found)?.then_some(Target::Missing { _directory: directory })
+        };
+        let Some(target) = target else { return Ok(None) };
+        locks.push((index, path.locked(found, target, notes)));
+    }
+    locks.sort_by_key(|(index, _)| *index);
+    Ok(Some(locks.into_iter().map(|(_, lock)| lock).collect()))
+}
+
+fn refuse_the_same_file(wanted: &[(Lockable, usize, &JailPath, Found)]) -> Result<(), PathError> {
+    for (position, (key, _, path, found)) in wanted.iter().enumerate() {
+        let same = |(other_key, _, _, other): &&(Lockable, usize, &JailPath, Found)| {
+            key == other_key && (key.0 || found.name == other.name)
+        };
+        if let Some((_, _, other, _)) = wanted[..position].iter().find(same) {
+            return Err(PathError::SameFile { path: path.to_string(), other: other.to_string() });
+        }
+    }
+    Ok(())
+}
+
+/// Keeps writers out of a file while it is moved or removed, until dropped.
+#[derive(Debug)]
+pub struct Held {
+    _file: Option<OwnedFd>,
+}
+
+impl JailPath {
+    /// Locks the file of this name (not what a symbolic link leads to) against every [`WriteLock`].
+    ///
+    /// What takes no content (directories, links, special files) and what this process may not open is not locked,
+    /// which is no error: moving and removing need no lock to be safe, only to be polite.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Locked`] if a writer does not let go; any [`PathError`] of finding it.
+    pub fn hold(&self) -> Result<Held, PathError> {
+        let deadline = Instant::now() + DEFAULT_WAIT;
+        loop {
+            let found = self.find(Last::Keep, Access::Read)?;
+            if !found.metadata.as_ref().is_some_and(|metadata| metadata.kind == FileKind::File) {
+                return Ok(Held { _file: None });
+            }
+            let Ok(file) = open_for_lock(&found) else { return Ok(Held { _file: None }) };
+            self.wait(&file, deadline)?;
+            if is_named(found.directory.as_fd(), found.name(), &file).unwrap_or(false) {
+                return Ok(Held { _file: Some(file) });
+            }
+            if Instant::now() >= deadline {
+                return Err(PathError::Locked { path: self.to_string() });
             }
         }
     }

@@ -91,6 +91,12 @@ impl JailPath {
         self.roots.absolute(&self.place)
     }
 
+    /// The whole path, beginning with its root's name without symbolic links: the same in every process, however the
+    /// root is configured there.
+    pub fn real_absolute(&self) -> PathBuf {
+        crate::roots::join(self.root().real_path(), &self.place.relative)
+    }
+
     /// The last name; `None` for a root.
     pub fn file_name(&self) -> Option<&OsStr> {
         self.place.relative.file_name()
@@ -371,6 +377,82 @@ impl JailPath {
             })
     }
 
+    /// Gives two entries each other's name, with no moment in which either is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`JailPath::rename`]; [`PathError::Io`] where the file system cannot.
+    pub fn exchange(&self, other: &Self) -> Result<(), PathError> {
+        self.refuse_root("exchange")?;
+        other.refuse_root("exchange")?;
+        let (one, _) = self.existing(Last::Keep, Access::Write)?;
+        let (two, _) = other.existing(Last::Keep, Access::Write)?;
+        rustix::fs::renameat_with(
+            &one.directory,
+            one.name(),
+            &two.directory,
+            two.name(),
+            RenameFlags::EXCHANGE,
+        )
+        .map_err(|errno| self.error("exchange", errno))
+    }
+
+    /// Whether this place is `other` or beneath it, as both are spelled.
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.absolute().starts_with(other.absolute())
+    }
+
+    /// The place behind every symbolic link but the last name, which is kept.
+    ///
+    /// # Errors
+    ///
+    /// Any [`PathError`] of finding its directory.
+    pub fn with_real_parent(&self) -> Result<Self, PathError> {
+        self.find(Last::Keep, Access::Read).map(|found| self.at(found.place))
+    }
+
+    /// A name in the same directory that nothing has, that listings leave out, and that no other writer clears away:
+    /// for what is about to be exchanged.
+    pub fn spare(&self) -> Self {
+        self.sibling(&crate::temporary::spare_name())
+    }
+
+    /// Makes the last change of names in this entry's directory survive a power failure, where that can be done.
+    pub fn settle(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAUTIOUS;
+        if let Ok(found) = self.find(Last::Keep, Access::Read)
+            && let Ok(directory) = beneath::open_name(found.directory.as_fd(), Path::new("."), flags)
+        {
+            let _ = rustix::fs::fsync(&directory);
+        }
+    }
+
+    /// The entry itself, which exists.
+    pub(crate) fn find_entry(&self, access: Access) -> Result<Found, PathError> {
+        let (mut found, metadata) = self.existing(Last::Keep, access)?;
+        found.metadata = Some(metadata);
+        Ok(found)
+    }
+
+    /// Names further down, as a walk found them.
+    pub(crate) fn beneath(&self, relative: &Path) -> Self {
+        let relative = crate::roots::join(&self.place.relative, relative);
+        self.at(Place { relative, ..self.place.clone() })
+    }
+
+    /// Another name in the same directory.
+    pub(crate) fn sibling(&self, name: &OsStr) -> Self {
+        self.at(Place { relative: self.place.relative.with_file_name(name), ..self.place.clone() })
+    }
+
+    /// Refuses the place if a pattern covers it.
+    pub(crate) fn check(&self, access: Access) -> Result<(), PathError> {
+        if self.roots.rules().allow_all(access) {
+            return Ok(());
+        }
+        self.roots.check_rules(&self.place, access, &self.to_string())
+    }
+
     /// Refuses to carry anything out of reach of a pattern by renaming a directory above it.
     fn check_rules_beneath(&self, from: &Self, to: &Self) -> Result<(), PathError> {
         for entry in from.read_dir()? {
@@ -381,6 +463,9 @@ impl JailPath {
             if escapes {
                 self.roots.check_rules(&from.place, Access::Write, &from.to_string())?;
             }
+            if !from.is_protected() {
+                self.roots.check_rules(&to.place, Access::Write, &to.to_string())?;
+            }
             // What is denied cannot be listed, and all beneath it is denied as well.
             if entry.kind == FileKind::Directory && !from.is_denied() {
                 self.check_rules_beneath(&from, &to)?;
@@ -389,7 +474,7 @@ impl JailPath {
         Ok(())
     }
 
-    fn refuse_root(&self, action: &str) -> Result<(), PathError> {
+    pub(crate) fn refuse_root(&self, action: &str) -> Result<(), PathError> {
         match self.place.relative.as_os_str().is_empty() {
             true => Err(PathError::Invalid {
                 path: self.to_string(),

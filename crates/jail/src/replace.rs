@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, fallocate, fchmod, fstat, fsync, renameat,
@@ -31,18 +32,57 @@ pub struct Replaced {
     pub notes: Vec<String>,
 }
 
-/// New content on its way.
-enum Staged<'a> {
+/// New content for a locked file, complete and durable, that has not taken its place yet. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Staged {
+    content: Content,
+    metadata: Metadata,
+    in_place: bool,
+    notes: Vec<String>,
+}
+
+impl Staged {
+    /// The file as it will be, though its inode may be another.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Gives the file other permission bits than it would have, at most `0o7777`.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn set_mode(&mut self, mode: u32) -> io::Result<()> {
+        if self.in_place {
+            self.metadata.mode = mode;
+        } else if let Content::Beside(temporary) = &mut self.content {
+            let file = temporary.file()?;
+            fchmod(&*file, permissions(mode))?;
+            fsync(&*file)?;
+            self.metadata = Metadata::from(&fstat(&*file)?);
+        }
+        Ok(())
+    }
+
+    /// Whether readers, and whoever looks after a kill, may see the file half written.
+    pub fn in_place(&self) -> bool {
+        self.in_place
+    }
+}
+
+/// Where new content waits.
+#[derive(Debug)]
+enum Content {
     /// Beside the target, ready to take its place.
-    Beside(Temporary<'a>),
+    Beside(Temporary),
     /// Somewhere else, to be copied into the target.
     Elsewhere(File),
 }
 
 /// Why new content could not be swapped in.
-enum SwapError<'a> {
+enum SwapError {
     /// Not possible here; it can still be copied.
-    Impossible(Temporary<'a>, Errno),
+    Impossible(Temporary, Errno),
     Failed(PathError),
 }
 
@@ -70,36 +110,103 @@ impl WriteLock {
         &mut self,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<Replaced, PathError> {
+        let staged = self.stage_with(write)?;
+        self.put(staged)
+    }
+
+    /// The first half of [`WriteLock::replace`]: all that can fail for want of space or rights. The second is
+    /// [`WriteLock::put`].
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteLock::replace`].
+    pub fn stage(&self, bytes: &[u8]) -> Result<Staged, PathError> {
+        self.stage_with(|file| file.write_all(bytes))
+    }
+
+    /// [`WriteLock::stage`] with content that `write` puts into an empty file.
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteLock::replace_with`].
+    pub fn stage_with(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<Staged, PathError> {
+        let task = self.task();
+        match &self.target {
+            Target::Missing { .. } => task.stage_new(write),
+            Target::Existing { file, seen, .. } => task.stage_over(write, file, *seen),
+        }
+    }
+
+    /// Puts what was staged for this file in its place, all at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteLock::replace`].
+    pub fn put(&mut self, staged: Staged) -> Result<Replaced, PathError> {
         let Self { asked, directory, name, target, notes, .. } = self;
-        let task = Replacement { asked, directory: directory.as_fd(), name: Path::new(name) };
+        let task = Replacement { asked, directory, name: Path::new(name) };
         let mut replaced = match target {
-            Target::Missing { .. } => task.create(write, target)?,
-            Target::Existing { .. } => task.overwrite(write, target)?,
+            Target::Missing { .. } => task.create(staged, target)?,
+            Target::Existing { .. } => task.overwrite(staged, target)?,
         };
         task.settle_directory();
         replaced.notes.append(notes);
         Ok(replaced)
     }
+
+    fn task(&self) -> Replacement<'_> {
+        Replacement { asked: &self.asked, directory: &self.directory, name: Path::new(&self.name) }
+    }
 }
 
 struct Replacement<'a> {
     asked: &'a JailPath,
-    directory: BorrowedFd<'a>,
+    directory: &'a Arc<OwnedFd>,
     name: &'a Path,
 }
 
-impl<'a> Replacement<'a> {
-    fn create(
-        &self,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
-        target: &mut Target,
-    ) -> Result<Replaced, PathError> {
+impl Replacement<'_> {
+    fn stage_new(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<Staged, PathError> {
         // The mode of a new file from the start: the kernel takes umask and default access control list off it.
         let temporary = Temporary::create(self.directory, Mode::from_raw_mode(0o666));
         let mut temporary = temporary.map_err(|errno| self.error("create", errno))?;
         let file = temporary.file().map_err(|errno| self.error("create", errno))?;
         self.fill(file, write)?;
         fsync(&*file).map_err(|errno| self.error("create", errno))?;
+        let metadata = self.inspect(file)?;
+        Ok(Staged { content: Content::Beside(temporary), metadata, in_place: false, notes: Vec::new() })
+    }
+
+    fn stage_over(
+        &self,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+        old: &File,
+        seen: Option<Stamp>,
+    ) -> Result<Staged, PathError> {
+        let mut content = self.new_content()?;
+        let file = match &mut content {
+            Content::Beside(temporary) => temporary.file().map_err(|errno| self.error("write", errno))?,
+            Content::Elsewhere(file) => file,
+        };
+        self.fill(file, write)?;
+        let before = self.unchanged(old, seen)?;
+        let in_place = matches!(content, Content::Elsewhere(_)) || before.nlink > 1;
+        if in_place {
+            return Ok(Staged { content, metadata: before, in_place, notes: Vec::new() });
+        }
+        let Content::Beside(temporary) = &mut content else { return Err(self.error("write", Errno::BADF)) };
+        let new = temporary.file().map_err(|errno| self.error("write", errno))?;
+        let notes = copy_attributes(old, &before, new)
+            .map_err(|errno| self.error("keep the attributes of", errno))?;
+        fsync(&*new).map_err(|errno| self.error("write", errno))?;
+        let metadata = self.inspect(new)?;
+        Ok(Staged { content, metadata, in_place, notes })
+    }
+
+    fn create(&self, staged: Staged, target: &mut Target) -> Result<Replaced, PathError> {
+        let Content::Beside(temporary) = staged.content else {
+            return Err(self.error("create", Errno::BADF));
+        };
         self.put_new(temporary.name()).map_err(|errno| self.error("create", errno))?;
         let file = temporary.keep().map_err(|errno| self.error("create", errno))?;
         let metadata = self.inspect(&file)?;
@@ -119,59 +226,49 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    fn overwrite(
-        &self,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
-        target: &mut Target,
-    ) -> Result<Replaced, PathError> {
+    fn overwrite(&self, staged: Staged, target: &mut Target) -> Result<Replaced, PathError> {
         let Target::Existing { file: old, seen, .. } = &*target else {
             return Err(self.error("write", Errno::BADF));
         };
-        let mut staged = self.stage()?;
-        let stage_file = match &mut staged {
-            Staged::Beside(temporary) => temporary.file().map_err(|errno| self.error("write", errno))?,
-            Staged::Elsewhere(file) => file,
-        };
-        self.fill(stage_file, write)?;
-        let (temporary, errno) = match staged {
-            Staged::Elsewhere(mut file) => {
+        let links = self.inspect(old)?.nlink;
+        let mut temporary = match staged.content {
+            Content::Elsewhere(mut file) => {
                 let note = "its directory takes no new files, so it was written in place: a reader may have seen it half written";
-                return self.overwrite_in_place(&mut file, note.to_owned(), target);
+                return self.overwrite_in_place(&mut file, note.to_owned(), staged.metadata.mode, target);
             }
-            Staged::Beside(mut temporary) => {
-                let links = self.inspect(old)?.nlink;
-                if links > 1 {
-                    let note = format!(
-                        "it has {links} names (hard links), which were kept by writing in place: a reader may have seen it half written"
-                    );
-                    let file = temporary.file().map_err(|errno| self.error("write", errno))?;
-                    return self.overwrite_in_place(file, note, target);
-                }
-                match self.swap(temporary, old, *seen) {
-                    Ok((file, notes)) => {
-                        let metadata = self.inspect(&file)?;
-                        *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
-                        return Ok(Replaced { created: false, in_place: false, metadata, notes });
-                    }
-                    Err(SwapError::Failed(error)) => return Err(error),
-                    Err(SwapError::Impossible(temporary, errno)) => (temporary, errno),
-                }
-            }
+            Content::Beside(temporary) => temporary,
         };
-        let mut temporary = temporary;
-        let note = format!(
-            "it could not be swapped for a new file ({}), so it was written in place: a reader may have seen it half written",
-            io::Error::from(errno)
-        );
-        let file = temporary.file().map_err(|errno| self.error("write", errno))?;
-        self.overwrite_in_place(file, note, target)
+        let mode = staged.metadata.mode;
+        if staged.in_place || links > 1 {
+            let note = format!(
+                "it has {links} names (hard links), which were kept by writing in place: a reader may have seen it half written"
+            );
+            let file = temporary.file().map_err(|errno| self.error("write", errno))?;
+            return self.overwrite_in_place(file, note, mode, target);
+        }
+        match self.swap(temporary, old, *seen) {
+            Ok(file) => {
+                let metadata = self.inspect(&file)?;
+                *target = Target::Existing { file, metadata: metadata.clone(), seen: None };
+                Ok(Replaced { created: false, in_place: false, metadata, notes: staged.notes })
+            }
+            Err(SwapError::Failed(error)) => Err(error),
+            Err(SwapError::Impossible(mut temporary, errno)) => {
+                let note = format!(
+                    "it could not be swapped for a new file ({}), so it was written in place: a reader may have seen it half written",
+                    io::Error::from(errno)
+                );
+                let file = temporary.file().map_err(|errno| self.error("write", errno))?;
+                self.overwrite_in_place(file, note, mode, target)
+            }
+        }
     }
 
-    fn stage(&self) -> Result<Staged<'a>, PathError> {
+    fn new_content(&self) -> Result<Content, PathError> {
         match Temporary::create(self.directory, Mode::from_raw_mode(0o600)) {
-            Ok(temporary) => Ok(Staged::Beside(temporary)),
+            Ok(temporary) => Ok(Content::Beside(temporary)),
             Err(Errno::ACCESS | Errno::PERM) => match anonymous() {
-                Ok(file) => Ok(Staged::Elsewhere(file)),
+                Ok(file) => Ok(Content::Elsewhere(file)),
                 Err(source) => Err(self.io_error("make a temporary file for", source)),
             },
             Err(errno) => Err(self.error("make a temporary file beside", errno)),
@@ -187,29 +284,20 @@ impl<'a> Replacement<'a> {
     }
 
     /// Exchanges the two files, looks at what came out, and puts it back if it is not what was read.
-    fn swap(
-        &self,
-        mut temporary: Temporary<'a>,
-        old: &File,
-        seen: Option<Stamp>,
-    ) -> Result<(File, Vec<String>), SwapError<'a>> {
-        let failed = |action| move |errno| SwapError::Failed(self.error(action, errno));
+    fn swap(&self, temporary: Temporary, old: &File, seen: Option<Stamp>) -> Result<File, SwapError> {
+        let failed = |errno| SwapError::Failed(self.error("write", errno));
         let before = self.unchanged(old, seen).map_err(SwapError::Failed)?;
-        let new = temporary.file().map_err(failed("write"))?;
-        let notes = copy_attributes(old, &before, new).map_err(failed("keep the attributes of"))?;
-        fsync(&*new).map_err(failed("write"))?;
-        self.unchanged(old, seen).map_err(SwapError::Failed)?;
         match self.exchange(&temporary) {
             Ok(()) => {
                 let displaced = statat(self.directory, temporary.name(), AtFlags::SYMLINK_NOFOLLOW);
                 match displaced.is_ok_and(|stat| is_same(&Metadata::from(&stat), &before, seen)) {
-                    true => Ok((temporary.keep_without_name().map_err(failed("write"))?, notes)),
+                    true => temporary.keep_without_name().map_err(failed),
                     false => Err(SwapError::Failed(self.put_back(temporary))),
                 }
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 match renameat(self.directory, temporary.name(), self.directory, self.name) {
-                    Ok(()) => Ok((temporary.keep().map_err(failed("write"))?, notes)),
+                    Ok(()) => temporary.keep().map_err(failed),
                     Err(errno) => Err(self.impossible(temporary, errno)),
                 }
             }
@@ -217,18 +305,18 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    fn exchange(&self, temporary: &Temporary<'_>) -> rustix::io::Result<()> {
+    fn exchange(&self, temporary: &Temporary) -> rustix::io::Result<()> {
         renameat_with(self.directory, temporary.name(), self.directory, self.name, RenameFlags::EXCHANGE)
     }
 
     /// Gives the name back to a file of some other program that was displaced. If that program, or a third, put the
     /// next file there meanwhile, that one comes out instead of what we had put there, and is given the name in turn:
     /// the newest wins, as it would have without us.
-    fn put_back(&self, temporary: Temporary<'_>) -> PathError {
+    fn put_back(&self, temporary: Temporary) -> PathError {
         let mut at_name = temporary.handle();
         for _ in 0..ATTEMPTS {
             // Held open, so that its inode number cannot come to mean another file.
-            let theirs = beneath::open_name(self.directory, temporary.name(), beneath::PINNED);
+            let theirs = beneath::open_name(self.directory.as_fd(), temporary.name(), beneath::PINNED);
             match self.exchange(&temporary) {
                 // The file was removed: there is nothing to give back.
                 Err(Errno::NOENT) => return self.changed(),
@@ -239,7 +327,7 @@ impl<'a> Replacement<'a> {
                 }
                 Ok(()) => {}
             }
-            let came_out = |file| is_named(self.directory, temporary.name(), file).unwrap_or(false);
+            let came_out = |file| is_named(self.directory.as_fd(), temporary.name(), file).unwrap_or(false);
             if at_name.is_ok_and(came_out) {
                 return self.changed();
             }
@@ -249,7 +337,7 @@ impl<'a> Replacement<'a> {
         self.changed()
     }
 
-    fn impossible(&self, temporary: Temporary<'a>, errno: Errno) -> SwapError<'a> {
+    fn impossible(&self, temporary: Temporary, errno: Errno) -> SwapError {
         match errno {
             // A sticky directory, or a file that is mounted on.
             Errno::ACCESS | Errno::PERM | Errno::BUSY => SwapError::Impossible(temporary, errno),
@@ -263,6 +351,7 @@ impl<'a> Replacement<'a> {
         &self,
         staged: &mut File,
         note: String,
+        mode: u32,
         target: &mut Target,
     ) -> Result<Replaced, PathError> {
         let Target::Existing { file: old, seen, metadata } = target else {
@@ -270,8 +359,10 @@ impl<'a> Replacement<'a> {
         };
         let before = self.unchanged(old, *seen)?;
         let flags = OFlags::RDWR | CAUTIOUS;
-        let opened = match beneath::open_name(self.directory, self.name, flags) {
-            Err(Errno::ACCESS) => beneath::open_name(self.directory, self.name, OFlags::WRONLY | CAUTIOUS),
+        let opened = match beneath::open_name(self.directory.as_fd(), self.name, flags) {
+            Err(Errno::ACCESS) => {
+                beneath::open_name(self.directory.as_fd(), self.name, OFlags::WRONLY | CAUTIOUS)
+            }
             other => other,
         };
         let mut file = File::from(opened.map_err(|errno| self.error("write", errno))?);
@@ -290,13 +381,10 @@ impl<'a> Replacement<'a> {
         }
         let mut notes = vec![note];
         *metadata = self.inspect(&file)?;
-        if metadata.mode != before.mode {
+        if metadata.mode != mode {
             // The kernel takes the set-id bits off a file that is written.
-            if fchmod(&file, permissions(before.mode)).is_err() {
-                notes.push(format!(
-                    "its mode {:o} could not be kept; it is now {:o}",
-                    before.mode, metadata.mode
-                ));
+            if fchmod(&file, permissions(mode)).is_err() {
+                notes.push(format!("its mode {mode:o} could not be kept; it is now {:o}", metadata.mode));
             }
             *metadata = self.inspect(&file)?;
         }
@@ -307,7 +395,8 @@ impl<'a> Replacement<'a> {
     /// The file as it is now, if its name and content are still what was locked and read.
     fn unchanged(&self, old: &File, seen: Option<Stamp>) -> Result<Metadata, PathError> {
         let now = self.inspect(old)?;
-        let named = is_named(self.directory, self.name, old).map_err(|errno| self.error("inspect", errno))?;
+        let named =
+            is_named(self.directory.as_fd(), self.name, old).map_err(|errno| self.error("inspect", errno))?;
         match named && seen.is_none_or(|seen| seen == Stamp::of(&now)) {
             true => Ok(now),
             false => Err(self.changed()),
@@ -318,7 +407,7 @@ impl<'a> Replacement<'a> {
     /// directory cannot be read, neither can be done, and the file is as it should be all the same.
     fn settle_directory(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAUTIOUS;
-        if let Ok(directory) = beneath::open_name(self.directory, Path::new("."), flags) {
+        if let Ok(directory) = beneath::open_name(self.directory.as_fd(), Path::new("."), flags) {
             let _ = fsync(&directory);
             let _ = sweep(&directory);
         }

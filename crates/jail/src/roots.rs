@@ -144,6 +144,24 @@ impl Roots {
         spelling::resolve(self, path, working_directory)
     }
 
+    /// The place of an absolute path that is spelled exactly, as [`JailPath::absolute`] spells it. It shows itself
+    /// relative to `base` where that is above it.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::OutsideRoot`], [`PathError::RootGone`].
+    pub fn exact(&self, absolute: &Path, base: &Path) -> Result<JailPath, PathError> {
+        let shown = spelling::escape_bytes(absolute.as_os_str());
+        let normal = absolute.is_absolute()
+            && absolute.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        match self.containing(absolute).filter(|_| normal) {
+            Some((index, relative)) => {
+                Ok(JailPath::new(self.clone(), self.place_in(index, relative)?, Arc::from(base)))
+            }
+            None => Err(self.outside(&shown, None)),
+        }
+    }
+
     /// The working directory itself, which must lie in a root; empty means the first root.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::engine::diff::Diff;
-use crate::staleness::{fingerprint, sha256};
+use crate::journal::Transaction;
+use crate::staleness::{self, fingerprint, sha256};
 
 /// Larger files are not edited as a whole in memory. In bytes.
 const LARGEST_FILE: u64 = 512 << 20;
@@ -64,7 +65,6 @@ pub(crate) fn peek(path: &JailPath) -> Result<Option<Vec<u8>>, ToolError> {
 /// A file locked for a change, with its content.
 pub(crate) struct Locked {
     lock: WriteLock,
-    pub(crate) shown: String,
     pub(crate) before: Option<Vec<u8>>,
 }
 
@@ -75,7 +75,7 @@ impl Locked {
         let shown = path.to_string();
         check_size(&shown, lock.metadata().map_or(0, |metadata| metadata.size))?;
         let before = lock.contents()?;
-        Ok(Self { lock, shown, before })
+        Ok(Self { lock, before })
     }
 
     /// The real absolute place.
@@ -92,27 +92,56 @@ impl Locked {
 
     /// Carries out a plan, if it is what was previewed and the call still stands. Answers the hash of the file.
     pub(crate) fn apply(
-        mut self,
+        self,
         filesystem: &Filesystem,
         path: &JailPath,
         plan: &Plan,
-        whole: bool,
+        call: &Call<'_>,
         cx: &Cx<Events>,
-    ) -> Result<String, ToolError> {
+    ) -> Result<Applied, ToolError> {
         let real = self.real();
         ensure_as_previewed(cx, &plan.fingerprint(&real))?;
         cx.check_cancelled()?;
         plan.notes.iter().for_each(|note| cx.note(note.clone()));
-        if plan.changed() {
-            let replaced = self.lock.replace(&plan.after)?;
-            let verb = if plan.created() { "created" } else { "changed" };
-            cx.effects().record(format!("{verb} {}", self.shown));
-            replaced.notes.into_iter().for_each(|note| cx.note(note));
-            self.note_link(path, cx);
-        }
-        let hash = sha256(&plan.after);
-        let replaced = plan.before.as_deref().filter(|_| !whole).map(sha256);
-        filesystem.memory.wrote(cx.session_id(), &real, hash.clone(), &plan.after, replaced.as_deref());
-        Ok(hash)
+        let change_id = if plan.changed() { self.make(filesystem, path, plan, call, cx)? } else { None };
+        let sha256 = sha256(&plan.after);
+        let replaced = plan.before.as_deref().filter(|_| !call.whole).map(staleness::sha256);
+        filesystem.memory.wrote(cx.session_id(), &real, sha256.clone(), &plan.after, replaced.as_deref());
+        Ok(Applied { sha256, change_id })
     }
+
+    /// Answers the id of the change, if it can be taken back.
+    fn make(
+        self,
+        filesystem: &Filesystem,
+        path: &JailPath,
+        plan: &Plan,
+        call: &Call<'_>,
+        cx: &Cx<Events>,
+    ) -> Result<Option<String>, ToolError> {
+        self.note_link(path, cx);
+        let mut transaction = Transaction::default();
+        call.made.iter().for_each(|directory| transaction.make_directory(directory, true));
+        let staged = self.lock.stage(&plan.after)?;
+        transaction.put(self.lock, staged, plan.before.as_deref(), &plan.after);
+        Ok(transaction.run(filesystem, call.tool, cx)?.change_id)
+    }
+}
+
+/// What a change of one file is told by its tool.
+pub(crate) struct Call<'a> {
+    /// The tool, as on the wire.
+    pub(crate) tool: &'a str,
+    /// Whether the file is written whole, so that the caller knows all of it.
+    pub(crate) whole: bool,
+    /// Directories that were made for it.
+    pub(crate) made: &'a [JailPath],
+}
+
+/// What a change of one file has come to.
+pub(crate) struct Applied {
+    /// The hash of the file now.
+    pub(crate) sha256: String,
+    /// The change's id, if there was a change and it can be taken back.
+    pub(crate) change_id: Option<String>,
 }

@@ -9,6 +9,8 @@ mod config;
 mod contained;
 mod document;
 pub mod engine;
+mod entries;
+mod journal;
 mod media;
 mod memory;
 mod provider;

@@ -138,7 +138,25 @@ impl Memory {
         let content = (content.len() <= LARGEST_CONTENT).then(|| content.into());
         files.put(key, Seen { sha256, content, unread, lines });
     }
+
+    /// What all sessions know of the file at `from`, to be remembered of `to` once it is there.
+    pub(crate) fn moving(&self, from: &Path, to: &Path) -> Moving {
+        let files = self.files();
+        let of_it = files.known.iter().filter(|((_, path), _)| path == from);
+        Moving(
+            of_it.map(|((session, _), (_, seen))| ((session.clone(), to.to_owned()), seen.clone())).collect(),
+        )
+    }
+
+    /// Remembers what was known of a file at its new place.
+    pub(crate) fn moved(&self, moving: Moving) {
+        let mut files = self.files();
+        moving.0.into_iter().for_each(|(key, seen)| files.put(key, seen));
+    }
 }
+
+/// What is known of a file that is being moved.
+pub(crate) struct Moving(Vec<(Key, Seen)>);
 
 impl Files {
     fn get(&self, key: &Key) -> Option<&Seen> {

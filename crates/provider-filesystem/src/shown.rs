@@ -10,11 +10,70 @@ pub(crate) fn change(headline: &str, diff: &Diff, notes: &[String]) -> Node {
     if diff.is_empty() {
         nodes.push(Node::styled("no change", Style::Dim));
     } else {
-        nodes.push(Node::Diff(diff.hunks.iter().map(hunk).collect()));
+        nodes.push(hunks(diff));
     }
     nodes.extend(diff.remarks().into_iter().map(|remark| Node::styled(remark, Style::Dim)));
     nodes.extend(notes.iter().map(|note| Node::styled(note, Style::Dim)));
     Node::Group(nodes)
+}
+
+/// The hunks alone.
+pub(crate) fn hunks(diff: &Diff) -> Node {
+    Node::Diff(diff.hunks.iter().map(hunk).collect())
+}
+
+/// One file of several that change together.
+pub(crate) struct FileDiff {
+    /// The name before, `None` if it is new.
+    pub(crate) old: Option<String>,
+    /// The name after, `None` if it is gone.
+    pub(crate) new: Option<String>,
+    pub(crate) diff: Diff,
+    /// What there is to say besides the lines.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl FileDiff {
+    fn headline(&self) -> String {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if old != new => format!("{old} → {new}"),
+            (_, Some(name)) | (Some(name), None) => name.clone(),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn node(&self) -> Node {
+        let mut nodes = vec![Node::text(self.headline())];
+        if !self.diff.is_empty() {
+            nodes.push(hunks(&self.diff));
+        }
+        let remarks = self.diff.remarks().into_iter().chain(self.remarks.iter().cloned());
+        nodes.extend(remarks.map(|remark| Node::styled(remark, Style::Dim)));
+        Node::Group(nodes)
+    }
+}
+
+/// What a change of several files shows: each with its path and its diff.
+pub(crate) fn changes(headline: &str, files: &[FileDiff], notes: &[String]) -> Node {
+    let mut nodes = vec![Node::styled(headline, Style::Bold)];
+    nodes.extend(files.iter().map(FileDiff::node));
+    nodes.extend(notes.iter().map(|note| Node::styled(note, Style::Dim)));
+    Node::Group(nodes)
+}
+
+/// The diffs of several files as one text, cut with a note in it where it is long.
+pub(crate) fn unified_all(files: &[FileDiff]) -> String {
+    let mut text = String::new();
+    for (index, file) in files.iter().enumerate() {
+        let room = MAX_UNIFIED_BYTES.saturating_sub(text.len());
+        if room < MAX_UNIFIED_BYTES / 16 && !file.diff.is_empty() {
+            let left = files.len() - index;
+            text.push_str(&format!("... diff cut at {MAX_UNIFIED_BYTES} bytes: {left} files left out\n"));
+            break;
+        }
+        text.push_str(&file.diff.unified(file.old.as_deref(), file.new.as_deref(), room));
+    }
+    text
 }
 
 fn hunk(hunk: &Hunk) -> DiffHunk {
@@ -47,32 +106,79 @@ pub(crate) fn unified(diff: &Diff, path: &str, created: bool) -> String {
 
 /// A stored result's unified diff as a render tree: a `Diff` node where it is whole, else the text as it is.
 pub(crate) fn stored(headline: &str, unified: &str) -> Node {
-    let body = match parse(unified) {
-        _ if unified.is_empty() => Node::styled("no change", Style::Dim),
-        Some(hunks) => Node::Diff(hunks),
-        None => Node::Code { language: "diff".to_owned(), content: unified.to_owned() },
-    };
-    Node::Group(vec![Node::styled(headline, Style::Bold), body])
+    let mut nodes = vec![Node::styled(headline, Style::Bold)];
+    nodes.extend(stored_body(unified, false));
+    Node::Group(nodes)
 }
 
-fn parse(unified: &str) -> Option<Vec<DiffHunk>> {
-    let mut hunks: Vec<DiffHunk> = Vec::new();
-    for line in unified.split_terminator('\n').skip(2) {
-        if let Some(header) = line.strip_prefix("@@ -") {
-            hunks.push(parse_header(header)?);
+/// The same for several files, each with its path.
+pub(crate) fn stored_all(headline: &str, unified: &str) -> Node {
+    let mut nodes = vec![Node::styled(headline, Style::Bold)];
+    nodes.extend(stored_body(unified, true));
+    Node::Group(nodes)
+}
+
+fn stored_body(unified: &str, named: bool) -> Vec<Node> {
+    if unified.is_empty() {
+        return vec![Node::styled("no change", Style::Dim)];
+    }
+    let Some(files) = parse(unified) else {
+        return vec![Node::Code { language: "diff".to_owned(), content: unified.to_owned() }];
+    };
+    let node = |(name, hunks)| match named {
+        true => Node::Group(vec![Node::text(name), Node::Diff(hunks)]),
+        false => Node::Diff(hunks),
+    };
+    files.into_iter().map(node).collect()
+}
+
+/// The files of a unified diff that this program printed, with their names. How many lines a hunk has is believed, so
+/// that a removed line that looks like a header is none.
+fn parse(unified: &str) -> Option<Vec<(String, Vec<DiffHunk>)>> {
+    let mut files: Vec<(String, Vec<DiffHunk>)> = Vec::new();
+    let mut lines = unified.split_terminator('\n').peekable();
+    let mut left = (0, 0);
+    while let Some(line) = lines.next() {
+        if line.starts_with('\\') {
             continue;
         }
-        let lines = &mut hunks.last_mut()?.lines;
+        if left == (0, 0) {
+            if let Some(old) = line.strip_prefix("--- ") {
+                let new = lines.next()?.strip_prefix("+++ ")?;
+                files.push((joined_name(old, new), Vec::new()));
+                continue;
+            }
+            let hunk = parse_header(line.strip_prefix("@@ -")?)?;
+            left = (hunk.old_lines, hunk.new_lines);
+            files.last_mut()?.1.push(hunk);
+            continue;
+        }
         let change = match line.as_bytes().first()? {
             b' ' => LineChange::Context,
             b'+' => LineChange::Add,
             b'-' => LineChange::Remove,
-            b'\\' => continue,
             _ => return None,
         };
-        lines.push(DiffLine { change, text: line[1..].trim_end_matches('\r').to_owned() });
+        let old = u32::from(change != LineChange::Add);
+        let new = u32::from(change != LineChange::Remove);
+        left = (left.0.checked_sub(old)?, left.1.checked_sub(new)?);
+        let text = line[1..].trim_end_matches('\r').to_owned();
+        files.last_mut()?.1.last_mut()?.lines.push(DiffLine { change, text });
     }
-    Some(hunks)
+    (left == (0, 0)).then_some(files)
+}
+
+/// The name of a file in a diff, without what marks the two sides.
+fn joined_name(old: &str, new: &str) -> String {
+    let plain = |name: &str, prefix: &str| {
+        let name = name.trim_end_matches('\t');
+        (name != "/dev/null").then(|| name.strip_prefix(prefix).unwrap_or(name).to_owned())
+    };
+    match (plain(old, "a/"), plain(new, "b/")) {
+        (Some(old), Some(new)) if old != new => format!("{old} → {new}"),
+        (_, Some(name)) | (Some(name), None) => name,
+        (None, None) => String::new(),
+    }
 }
 
 fn parse_header(header: &str) -> Option<DiffHunk> {

@@ -353,15 +353,16 @@ fn temporary_files_of_the_dead_are_removed_and_those_of_the_living_kept() {
     for name in [".ph-dead1.tmp", ".ph-dead2.tmp", ".ph-alive.tmp", ".ph-no temp.tmp", "file"] {
         fixture.write(name, "");
     }
-    fs::create_dir(fixture.repo(".ph-dir.tmp")).unwrap();
+    fixture.write(".ph-dir.tmp/below/file", "of an interrupted copy");
+    fixture.write(".ph-spare.old", "waits to be put back");
     fixture.link("file", ".ph-link.tmp");
     let alive = fs::File::open(fixture.repo(".ph-alive.tmp")).unwrap();
     flock(&alive, FlockOperation::LockExclusive).unwrap();
     let root = fixture.ask(".").unwrap();
-    assert_eq!(remove_stale_temps(&root).unwrap(), 2);
+    assert_eq!(remove_stale_temps(&root).unwrap(), 3);
     assert_eq!(
         fixture.names(""),
-        [".ph-alive.tmp", ".ph-dir.tmp", ".ph-link.tmp", ".ph-no temp.tmp", "file"]
+        [".ph-alive.tmp", ".ph-link.tmp", ".ph-no temp.tmp", ".ph-spare.old", "file"]
     );
     let mut lock = fixture.ask("file").unwrap().lock_for_write().unwrap();
     lock.replace_with(|file| {

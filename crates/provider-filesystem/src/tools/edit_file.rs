@@ -6,7 +6,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
-use crate::change::{Locked, Plan, peek};
+use crate::change::{Applied, Call, Locked, Plan, peek};
 use crate::engine::edit::{Edit, EditError, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
 use crate::engine::notebook::{CellAction, CellChange, CellError, CellType, Notebook, change as change_cell};
@@ -97,6 +97,8 @@ pub(crate) struct Output {
     sha256: String,
     /// The change as a unified diff.
     diff: String,
+    /// What undo_change takes this change back by. Absent when there was none, or it cannot be taken back.
+    change_id: Option<String>,
 }
 
 pub(crate) struct EditFile;
@@ -166,12 +168,14 @@ fn edit(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Events>) 
     let mut locked = Locked::lock(path)?;
     let before = locked.before.take();
     let planned = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
-    let sha256 = locked.apply(filesystem, path, &planned.plan, false, cx)?;
+    let call = Call { tool: EditFile::NAME, whole: false, made: &[] };
+    let Applied { sha256, change_id } = locked.apply(filesystem, path, &planned.plan, &call, cx)?;
     let path = path.to_string();
     Ok(Output {
         replacements: planned.replacements,
         changed: planned.plan.changed(),
         sha256,
+        change_id,
         diff: shown::unified(&planned.plan.diff, &path, false),
         path,
     })

@@ -6,7 +6,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
-use crate::change::{Locked, Plan, peek};
+use crate::change::{Applied, Call, Locked, Plan, peek};
 use crate::engine::encoding::Encoding;
 use crate::engine::text::{Eol, Text, count_lines};
 use crate::provider::Located;
@@ -72,6 +72,8 @@ pub(crate) struct Output {
     sha256: String,
     /// The change as a unified diff.
     diff: String,
+    /// What undo_change takes this change back by. Absent when there was none, or it cannot be taken back.
+    change_id: Option<String>,
 }
 
 pub(crate) struct WriteFile;
@@ -143,13 +145,8 @@ fn write(
 ) -> Result<Output, ToolError> {
     let parent = path.parent().filter(|_| args.create_parents.unwrap_or(false));
     let created = parent.map_or(Ok(Vec::new()), |parent| parent.create_dir_all())?;
-    match write_into(filesystem, path, args, cx) {
-        Ok(output) => {
-            created
-                .iter()
-                .for_each(|directory| cx.effects().record(format!("created directory {directory}")));
-            Ok(output)
-        }
+    match write_into(filesystem, path, args, &created, cx) {
+        Ok(output) => Ok(output),
         Err(error) => {
             // Only empty ones go: what somebody else put there meanwhile keeps its directory.
             created.iter().rev().for_each(|directory| drop(directory.remove_dir()));
@@ -162,12 +159,14 @@ fn write_into(
     filesystem: &Filesystem,
     path: &JailPath,
     args: &Args,
+    made: &[JailPath],
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
     let mut locked = lock(path)?;
     let before = locked.before.take();
     let plan = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
-    let sha256 = locked.apply(filesystem, path, &plan, true, cx)?;
+    let call = Call { tool: WriteFile::NAME, whole: true, made };
+    let Applied { sha256, change_id } = locked.apply(filesystem, path, &plan, &call, cx)?;
     let path = path.to_string();
     Ok(Output {
         created: plan.created(),
@@ -176,6 +175,7 @@ fn write_into(
         lines: Text::parse(&plan.after).map_or_else(|_| count_lines(&plan.after), |text| text.line_count()),
         sha256,
         diff: shown::unified(&plan.diff, &path, plan.created()),
+        change_id,
         path,
     })
 }

@@ -4,6 +4,7 @@
 mod arguments;
 mod bytes;
 mod encodings;
+mod entries;
 mod listing;
 mod matching;
 mod metadata;
@@ -17,3 +18,4 @@ mod sandbox;
 mod scenarios;
 mod stale;
 mod tree;
+mod undo;

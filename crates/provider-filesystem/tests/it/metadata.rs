@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::json;
 
+use crate::process::STATE;
 use crate::sandbox::{Sandbox, contains, notes};
 use crate::tree::{Entry, entry_at};
 
@@ -134,6 +135,6 @@ async fn a_name_kept_for_temporary_files_is_refused() {
 async fn configuring_removes_what_a_killed_writer_left_in_the_root() {
     let sandbox = Sandbox::new().await;
     sandbox.put(".ph-0123456789abcdef.tmp", "half");
-    sandbox.harness.configure(json!({"allowed_roots": [sandbox.root()]})).await.unwrap();
+    sandbox.harness.configure(json!({"allowed_roots": [sandbox.root()], "state_dir": STATE})).await.unwrap();
     assert!(!sandbox.at(".ph-0123456789abcdef.tmp").exists());
 }

@@ -8,6 +8,7 @@ use provider_core::testing::{Harness, Outcome};
 use provider_filesystem::Filesystem;
 use serde_json::{Value, json};
 
+use crate::process::STATE;
 use crate::sandbox::{Sandbox, contains, notes, refused};
 
 /// All ways to get at the content of a file, each with `path`.
@@ -168,7 +169,8 @@ async fn special_files_are_named_and_not_opened() {
 
 #[tokio::test]
 async fn a_device_is_not_read() {
-    let harness = Harness::start::<Filesystem>(json!({"allowed_roots": ["/dev"]})).await.unwrap();
+    let harness =
+        Harness::start::<Filesystem>(json!({"allowed_roots": ["/dev"], "state_dir": STATE})).await.unwrap();
     let outcome = harness.call("read_file", json!({"path": "/dev/zero"})).await;
     refused(&outcome, "permission_denied", "special_file");
 }
@@ -294,7 +296,8 @@ async fn a_root_may_be_a_link_and_have_any_name() {
         std::fs::create_dir(&real).unwrap();
         symlink(&real, &link).unwrap();
         std::fs::write(real.join("a"), "old").unwrap();
-        let harness = Harness::start::<Filesystem>(json!({"allowed_roots": [link]})).await.unwrap();
+        let harness =
+            Harness::start::<Filesystem>(json!({"allowed_roots": [link], "state_dir": STATE})).await.unwrap();
         let harness = harness.in_directory(&link);
         for path in [link.join("a"), real.join("a"), Path::new("a").to_owned()] {
             let outcome = harness.call("read_file", json!({"path": path})).await;
@@ -318,7 +321,8 @@ async fn two_roots() -> (tempfile::TempDir, Harness) {
         std::fs::write(folder.path().join(root).join("f"), content).unwrap();
         std::fs::write(folder.path().join(root).join("sub/f"), format!("{content} below")).unwrap();
     }
-    let roots = json!({"allowed_roots": [folder.path().join("one"), folder.path().join("two")]});
+    let roots =
+        json!({"allowed_roots": [folder.path().join("one"), folder.path().join("two")], "state_dir": STATE});
     let harness = Harness::start::<Filesystem>(roots).await.unwrap();
     (folder, harness)
 }

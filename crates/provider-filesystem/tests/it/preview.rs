@@ -6,6 +6,7 @@ use provider_filesystem::Filesystem;
 use serde_json::json;
 use tonic::Code;
 
+use crate::process::STATE;
 use crate::sandbox::{Sandbox, diff_of};
 
 fn edit() -> serde_json::Value {
@@ -28,7 +29,8 @@ async fn with_several_roots_a_preview_follows_the_directory_of_earlier_calls() {
     let roots = ["one", "two"].map(|name| folder.path().join(name));
     roots.iter().for_each(|root| std::fs::create_dir(root).unwrap());
     std::fs::write(roots[1].join("f"), "old\n").unwrap();
-    let harness = Harness::start::<Filesystem>(json!({"allowed_roots": roots})).await.unwrap();
+    let harness =
+        Harness::start::<Filesystem>(json!({"allowed_roots": roots, "state_dir": STATE})).await.unwrap();
     let undecided = harness.preview_as("p", "edit_file", edit()).await.unwrap();
     assert_eq!(diff_of(&undecided), None);
     assert!(format!("{undecided:?}").contains("several allowed roots"));
@@ -47,7 +49,8 @@ async fn an_undecided_preview_does_not_bind_the_call() {
     let roots = ["one", "two"].map(|name| folder.path().join(name));
     roots.iter().for_each(|root| std::fs::create_dir(root).unwrap());
     std::fs::write(roots[1].join("f"), "old\n").unwrap();
-    let harness = Harness::start::<Filesystem>(json!({"allowed_roots": roots})).await.unwrap();
+    let harness =
+        Harness::start::<Filesystem>(json!({"allowed_roots": roots, "state_dir": STATE})).await.unwrap();
     harness.preview_as("p", "edit_file", edit()).await.unwrap();
     let harness = harness.in_directory(&roots[1]);
     harness.call_as("p", "edit_file", edit(), None).await.payload();
@@ -75,7 +78,7 @@ async fn reading_tools_have_no_preview_and_empty_arguments_are_refused() {
         let status = sandbox.harness.preview_as("p", tool, json!({})).await.unwrap_err();
         assert_eq!(status.code(), Code::Unimplemented, "{tool}");
     }
-    for tool in ["write_file", "edit_file"] {
+    for tool in ["write_file", "edit_file", "create_directory", "delete_path"] {
         let status = sandbox.harness.preview_as("p", tool, json!({})).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{tool}");
         assert!(status.message().contains("path"), "{status}");
@@ -105,6 +108,15 @@ async fn each_result_is_recognised_by_its_own_tool_only() {
         ("write_file", json!({"path": "text", "content": "b\n"})),
         ("write_file", json!({"path": "link", "content": "c\n"})),
         ("edit_file", json!({"path": "text", "old_str": "c", "new_str": "d"})),
+        ("create_directory", json!({"path": "dir"})),
+        ("create_directory", json!({"path": "dir"})),
+        ("copy_path", json!({"from": "text", "to": "dir/copy"})),
+        ("copy_path", json!({"from": "binary", "to": "dir/copy", "overwrite": true})),
+        ("move_path", json!({"from": "text", "to": "dir/text"})),
+        ("move_path", json!({"from": "dir/text", "to": "dir/copy", "overwrite": true})),
+        ("undo_change", json!({})),
+        ("delete_path", json!({"path": "dir", "recursive": true})),
+        ("undo_change", json!({})),
     ] {
         let outcome = sandbox.call(tool, arguments).await;
         assert_eq!(catalogue.recognise(outcome.payload()), [tool], "{}", outcome.payload());

@@ -22,6 +22,9 @@ use tonic::{Code, Status};
 
 const PROVIDER: &str = env!("CARGO_BIN_EXE_provider-filesystem");
 
+/// Not the state folder of whoever runs the tests.
+pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 /// How long anything may take that should happen at all.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -75,7 +78,7 @@ fn client(running: &Running) -> Client {
 }
 
 async fn configure(client: &Client, root: &Path) -> Result<(), Status> {
-    let config = Some(value_to_struct(json!({"allowed_roots": [root]})));
+    let config = Some(value_to_struct(json!({"allowed_roots": [root], "state_dir": STATE})));
     client.clone().configure(pb::ConfigureRequest { config }).await.map(drop)
 }
 

@@ -19,6 +19,7 @@ pub const LIMIT: Duration = Duration::from_secs(10);
 /// A folder with the directory `root`, which a provider may use, and room beside it, which it may not.
 pub struct Sandbox {
     folder: TempDir,
+    state: TempDir,
     pub harness: Harness,
 }
 
@@ -32,10 +33,22 @@ impl Sandbox {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("root");
         std::fs::create_dir(&root).unwrap();
-        let mut config = json!({"allowed_roots": [root]});
+        let state = tempfile::tempdir().unwrap();
+        let mut config = json!({"allowed_roots": [root], "state_dir": state.path()});
         config.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let harness = Harness::start::<Filesystem>(config).await.unwrap().in_directory(&root);
-        Self { folder, harness }
+        Self { folder, state, harness }
+    }
+
+    /// Where the provider keeps what it needs for taking changes back.
+    pub fn state(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// Another provider with the same root and state, as a later process has them.
+    pub async fn another(&self) -> Harness {
+        let config = json!({"allowed_roots": [self.root()], "state_dir": self.state()});
+        Harness::start::<Filesystem>(config).await.unwrap().in_directory(self.root())
     }
 
     pub fn root(&self) -> PathBuf {
@@ -100,6 +113,27 @@ impl Sandbox {
         outcome
     }
 
+    /// [`Sandbox::change`] for changes of several files: their diffs are compared one by one.
+    pub async fn change_all(&self, tool: &str, arguments: Value) -> Outcome {
+        let before = self.tree();
+        let id = self.harness.next_id();
+        let preview = self.preview(&id, tool, arguments.clone()).await;
+        assert_eq!(self.tree(), before, "the preview changed something");
+        let call = self.harness.call_as(&id, tool, arguments, None);
+        let outcome = tokio::time::timeout(LIMIT, call).await.expect("the call hangs");
+        let after = self.tree();
+        if outcome.terminal()["event"] == "result" {
+            let shown = self.harness.render(outcome.payload()).await.unwrap();
+            let preview = preview.unwrap_or_else(|status| panic!("only the preview failed: {status}"));
+            assert_eq!(diffs_of(&preview), diffs_of(&shown), "the preview showed another change");
+        } else {
+            assert_eq!(after, before, "a refused call changed something: {}", outcome.terminal());
+        }
+        let stray = after.keys().find(|name| is_temp_name(Path::new(name).file_name().unwrap()));
+        assert_eq!(stray, None, "a temporary file is left");
+        outcome
+    }
+
     /// The preview of a call with the context that the call will have.
     pub async fn preview(&self, id: &str, tool: &str, arguments: Value) -> Result<RenderTree, tonic::Status> {
         let call = self.harness.request(id, tool, arguments);
@@ -132,6 +166,18 @@ pub fn diff_of(tree: &RenderTree) -> Option<DiffNode> {
             group.children.iter().find_map(|child| diff_of(&tree(child.clone())))
         }
         _ => None,
+    }
+}
+
+/// All diffs in a tree, in their order.
+pub fn diffs_of(tree: &RenderTree) -> Vec<DiffNode> {
+    match tree.root.as_ref().and_then(|root| root.node.as_ref()) {
+        Some(Node::Diff(diff)) => vec![diff.clone()],
+        Some(Node::Group(group)) => {
+            let tree = |node: &_| RenderTree { root: Some(Clone::clone(node)) };
+            group.children.iter().flat_map(|child| diffs_of(&tree(child))).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `call.json` holds either one `tool` with `args` or a list of `calls`, of which each may also be `meanwhile`:
 //! files that another program writes at that point. `config` is added to the provider's configuration, and `modes`
-//! gives files another mode than a checkout does. `$ROOT` stands for the folder that the calls work in.
+//! gives files another mode than a checkout does. `$ROOT` stands for the folder that the calls work in, `$CHANGE1` for
+//! the first change_id that a call answered, `$CHANGE2` for the second.
 //! `events.json` has the events of each call in order. `BLESS=1` writes `events.json` and `after` anew.
 
 use std::collections::BTreeMap;
@@ -61,18 +62,38 @@ impl Scenario {
     async fn run(&mut self, root: &Path) -> Vec<Vec<Value>> {
         let mut config = self.config.clone();
         config.entry("allowed_roots").or_insert_with(|| json!([root]));
+        let state = tempfile::tempdir().unwrap();
+        config.entry("state_dir").or_insert_with(|| json!(state.path()));
+        let mut ids: Vec<String> = Vec::new();
         let harness = Harness::start::<Filesystem>(config.into()).await.unwrap().in_directory(root);
         let mut events = Vec::new();
         for step in self.steps() {
             match step {
-                Step::Call { tool, args } => events.push(harness.call(&tool, args).await.events),
+                Step::Call { tool, args } => {
+                    let said = harness.call(&tool, with_ids(args, &ids)).await.events;
+                    ids.extend(
+                        said.last().and_then(|last| last["payload"]["change_id"].as_str()).map(str::to_owned),
+                    );
+                    events.push(said);
+                }
                 Step::Meanwhile { meanwhile } => meanwhile
                     .iter()
                     .for_each(|(name, content)| std::fs::write(root.join(name), content).unwrap()),
             }
         }
-        events
+        let text = ids.iter().enumerate().fold(json!(events).to_string(), |text, (index, id)| {
+            text.replace(id, &format!("$CHANGE{}", index + 1))
+        });
+        serde_json::from_str(&text).unwrap()
     }
+}
+
+/// Arguments with the ids that earlier calls answered: `$CHANGE1` is the first.
+fn with_ids(args: Value, ids: &[String]) -> Value {
+    let ids = ids.iter().enumerate().rev();
+    let text =
+        ids.fold(args.to_string(), |text, (index, id)| text.replace(&format!("$CHANGE{}", index + 1), id));
+    serde_json::from_str(&text).unwrap()
 }
 
 /// What is in a folder of a scenario. Without the folder it is nothing: git keeps no empty ones.

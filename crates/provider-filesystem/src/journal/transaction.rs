@@ -1,0 +1,310 @@
+//! Doing several steps, all or none.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use provider_core::jail::{JailPath, PathError, Staged, StagedCopy, WriteLock};
+use provider_core::prelude::*;
+
+use super::{Delta, Intent, Mark, Step, Work};
+use crate::Filesystem;
+
+/// What a step needs besides its description.
+enum Ready {
+    /// A locked file and its new content.
+    Content(Box<WriteLock>, Staged),
+    /// A copy that only needs its name.
+    Copy(StagedCopy),
+    /// Nothing.
+    Plain,
+    /// It was done already.
+    Done,
+}
+
+/// Steps that are to be taken all or not at all.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    steps: Vec<Step>,
+    ready: Vec<Ready>,
+    bytes: Vec<u8>,
+    effects: Vec<String>,
+    undoes: Option<String>,
+}
+
+/// What a transaction that was made leaves to say.
+pub(crate) struct Done {
+    /// The change's id, if it can be taken back.
+    pub(crate) change_id: Option<String>,
+}
+
+impl Transaction {
+    /// A transaction that takes back the change `id`.
+    pub(crate) fn undoing(id: &str) -> Self {
+        Self { undoes: Some(id.to_owned()), ..Self::default() }
+    }
+
+    fn push(&mut self, step: Step, ready: Ready, effect: String) {
+        self.steps.push(step);
+        self.ready.push(ready);
+        self.effects.push(effect);
+    }
+
+    /// A locked file gets the content that was staged for it. `before` is what it has, `None` if it is not there.
+    pub(crate) fn put(&mut self, lock: WriteLock, staged: Staged, before: Option<&[u8]>, after: &[u8]) {
+        let path = lock.path().real_absolute();
+        let mark = Mark::of_file(after, staged.metadata());
+        let shown = lock.path().to_string();
+        let (step, verb) = match (before, lock.metadata()) {
+            (Some(old), Some(metadata)) => {
+                let in_place = staged.in_place();
+                let delta = match in_place {
+                    true => Delta::whole(old, &mut self.bytes),
+                    false => Delta::between(old, after, &mut self.bytes),
+                };
+                let before = Mark::of_file(old, metadata);
+                (Step::Content { path, before, after: mark, delta, in_place }, "changed")
+            }
+            _ => (Step::Create { path, after: mark }, "created"),
+        };
+        self.push(step, Ready::Content(Box::new(lock), staged), format!("{verb} {shown}"));
+    }
+
+    /// A copy gets its name, `to`.
+    pub(crate) fn put_copy(&mut self, to: &JailPath, staged: StagedCopy) -> Result<(), PathError> {
+        let after = Mark::of(staged.path())?;
+        self.push(
+            Step::Create { path: to.real_absolute(), after },
+            Ready::Copy(staged),
+            format!("created {to}"),
+        );
+        Ok(())
+    }
+
+    /// What is at `path` is taken away.
+    pub(crate) fn remove(&mut self, path: &JailPath, before: Mark, id: (u64, u64)) {
+        let slot = self.steps.len().to_string();
+        let step = Step::Remove { path: path.real_absolute(), before, id, slot };
+        self.push(step, Ready::Plain, format!("removed {path}"));
+    }
+
+    /// What the change `change` took away comes back.
+    pub(crate) fn restore(&mut self, path: &JailPath, after: Mark, change: &str, slot: &str) {
+        let (change, slot) = (change.to_owned(), slot.to_owned());
+        let step = Step::Restore { path: path.real_absolute(), after, change, slot };
+        self.push(step, Ready::Plain, format!("restored {path}"));
+    }
+
+    /// What is at `from` moves to `to`. `id` is its device and inode when it does.
+    pub(crate) fn rename(&mut self, from: &JailPath, to: &JailPath, mark: Mark, id: (u64, u64)) {
+        let step = Step::Rename { from: from.real_absolute(), to: to.real_absolute(), mark, id };
+        self.push(step, Ready::Plain, format!("moved {from} to {to}"));
+    }
+
+    /// Two things get each other's name.
+    pub(crate) fn exchange(
+        &mut self,
+        (one, one_mark, one_id): (&JailPath, Mark, (u64, u64)),
+        (other, other_mark): (&JailPath, Mark),
+    ) {
+        let (one, other, effect) =
+            (one.real_absolute(), other.real_absolute(), format!("exchanged {one} and {other}"));
+        self.push(Step::Exchange { one, other, one_mark, one_id, other_mark }, Ready::Plain, effect);
+    }
+
+    /// What the file at `path` is after the steps so far, if one of them gives it its content.
+    pub(crate) fn mark_after(&self, path: &JailPath) -> Option<Mark> {
+        let real = path.real_absolute();
+        self.steps.iter().rev().find_map(|step| match step {
+            Step::Content { path, after, .. } if *path == real => Some(after.clone()),
+            _ => None,
+        })
+    }
+
+    /// A directory is made; with `done` it was already.
+    pub(crate) fn make_directory(&mut self, path: &JailPath, done: bool) {
+        let ready = if done { Ready::Done } else { Ready::Plain };
+        self.push(
+            Step::MakeDirectory { path: path.real_absolute() },
+            ready,
+            format!("created directory {path}"),
+        );
+    }
+
+    /// An empty directory is removed.
+    pub(crate) fn remove_directory(&mut self, path: &JailPath) {
+        let step = Step::RemoveDirectory { path: path.real_absolute() };
+        self.push(step, Ready::Plain, format!("removed directory {path}"));
+    }
+
+    /// Takes all steps. `tool` is written down beside them.
+    ///
+    /// # Errors
+    /// What a step failed with; the steps before it are taken back then, or it is said which could not be.
+    pub(crate) fn run(self, filesystem: &Filesystem, tool: &str, cx: &Cx<Events>) -> Result<Done, ToolError> {
+        let Some(first) = self.steps.first().and_then(|step| step.paths().first().copied().cloned()) else {
+            return Ok(Done { change_id: None });
+        };
+        filesystem.recover_pending().into_iter().for_each(|note| cx.note(note));
+        let root = filesystem.place(&first, cx)?;
+        let intent = Intent {
+            tool: tool.to_owned(),
+            session: cx.session_id().to_owned(),
+            undoes: self.undoes,
+            steps: self.steps,
+            bytes: self.bytes,
+        };
+        let work = filesystem.journal.begin(root.root(), intent);
+        let several =
+            work.steps().iter().filter(|step| !matches!(step, Step::MakeDirectory { .. })).count() > 1;
+        let inodes = HashMap::new();
+        let mut performer = Performer { filesystem, work: &work, cx, inodes, removed_for_good: false };
+        // Consumed one by one: the locks of what was not come to are let go before anything is taken back.
+        let failed =
+            work.steps().iter().zip(self.ready).try_for_each(|(step, ready)| performer.step(step, ready));
+        if let Err(error) = failed {
+            return Err(match performer.removed_for_good {
+                // Then what was done before may be all that is left of it.
+                true => error,
+                false => taken_back(error, &work.roll_back(&filesystem.journal, &filesystem.roots), cx),
+            });
+        }
+        self.effects.into_iter().for_each(|effect| cx.effects().record(effect));
+        match work.commit(&filesystem.journal) {
+            Ok(id) => Ok(Done { change_id: Some(id) }),
+            Err(reason) => {
+                let more = if several {
+                    "; had it been interrupted, a part of it could have been left done"
+                } else {
+                    ""
+                };
+                cx.note(format!("this change cannot be undone: {reason}{more}"));
+                Ok(Done { change_id: None })
+            }
+        }
+    }
+}
+
+/// The error of a change, with what is left of it.
+fn taken_back(error: ToolError, left: &[String], cx: &Cx<Events>) -> ToolError {
+    if cx.check_cancelled().is_err() && left.is_empty() {
+        return ToolError::cancelled();
+    }
+    if left.is_empty() {
+        return error;
+    }
+    let text =
+        format!("{error}. What had been done by then could not be taken back whole: {}", left.join("; "));
+    match error.code() {
+        Some(code) => ToolError::new(code, text),
+        None => ToolError::execution_failed(text),
+    }
+}
+
+/// Takes one step after another.
+struct Performer<'a> {
+    filesystem: &'a Filesystem,
+    work: &'a Work,
+    cx: &'a Cx<Events>,
+    /// The inodes of what came back: others than were expected, where it was copied from another file system.
+    inodes: HashMap<PathBuf, (u64, u64)>,
+    /// Whether something was removed that is kept nowhere.
+    removed_for_good: bool,
+}
+
+impl Performer<'_> {
+    fn place(&self, path: &Path) -> Result<JailPath, ToolError> {
+        self.filesystem.place(path, self.cx)
+    }
+
+    fn step(&mut self, step: &Step, ready: Ready) -> Result<(), ToolError> {
+        match (step, ready) {
+            (_, Ready::Done) => Ok(()),
+            (_, Ready::Content(mut lock, staged)) => {
+                let replaced = lock.put(staged)?;
+                replaced.notes.into_iter().for_each(|note| self.cx.note(note));
+                Ok(())
+            }
+            (_, Ready::Copy(staged)) => Ok(staged.put()?),
+            (Step::Remove { path, id, slot, .. }, _) => {
+                let id = self.inodes.get(path).copied().unwrap_or(*id);
+                self.remove(&self.place(path)?, id, slot)
+            }
+            (Step::Restore { path, change, slot, .. }, _) => {
+                let back = self.place(path)?;
+                let depot = self.filesystem.kept_by(change)?;
+                back.put_back(&depot, slot, &mut |_| ask(self.cx))?;
+                self.inodes.insert(path.clone(), back.symlink_metadata()?.id());
+                Ok(())
+            }
+            (Step::Rename { from, to, id, .. }, _) => rename(&self.place(from)?, &self.place(to)?, *id),
+            (Step::Exchange { one, other, .. }, _) => {
+                let (first, second) = (self.place(one)?, self.place(other)?);
+                first.exchange(&second)?;
+                first.settle();
+                second.settle();
+                for (name, found) in [(one, first), (other, second)] {
+                    self.inodes.insert(name.clone(), found.symlink_metadata()?.id());
+                }
+                Ok(())
+            }
+            (Step::MakeDirectory { path }, _) => {
+                let path = self.place(path)?;
+                path.create_dir()?;
+                path.settle();
+                Ok(())
+            }
+            (Step::RemoveDirectory { path }, _) => Ok(self.place(path)?.remove_dir()?),
+            (Step::Content { path, .. } | Step::Create { path, .. }, _) => {
+                Err(ToolError::execution_failed(format!("{}: nothing was staged for it", path.display())))
+            }
+        }
+    }
+
+    fn remove(&mut self, path: &JailPath, id: (u64, u64), slot: &str) -> Result<(), ToolError> {
+        let _held = path.hold()?;
+        match self.work.depot() {
+            Some(depot) => Ok(path.set_aside(depot, slot, id, &mut |_| ask(self.cx))?),
+            None => self.remove_for_good(path, id),
+        }
+    }
+
+    /// Removes without keeping, where there is nowhere to keep it. What was removed when the call is given up stays
+    /// so, and is said.
+    fn remove_for_good(&mut self, path: &JailPath, id: (u64, u64)) -> Result<(), ToolError> {
+        if path.symlink_metadata()?.id() != id {
+            return Err(PathError::Changed { path: path.to_string() }.into());
+        }
+        let mut seen = 0_u64;
+        let removed = path.remove_tree(&mut |_| {
+            ask(self.cx)?;
+            seen += 1;
+            Ok(())
+        });
+        if let Err(error) = removed {
+            self.removed_for_good = seen > 1;
+            if self.removed_for_good {
+                self.cx.effects().record(format!("removed a part of {path}"));
+            }
+            return Err(self.cx.check_cancelled().err().unwrap_or_else(|| error.into()));
+        }
+        self.removed_for_good = true;
+        path.settle();
+        Ok(())
+    }
+}
+
+fn rename(from: &JailPath, to: &JailPath, id: (u64, u64)) -> Result<(), ToolError> {
+    let _held = from.hold()?;
+    if from.symlink_metadata()?.id() != id {
+        return Err(PathError::Changed { path: from.to_string() }.into());
+    }
+    from.rename(to, false)?;
+    from.settle();
+    to.settle();
+    Ok(())
+}
+
+/// Whether long work is still wanted.
+pub(crate) fn ask(cx: &Cx<Events>) -> Result<(), PathError> {
+    cx.check_cancelled().map_err(|_| PathError::Stopped { path: String::new() })
+}
