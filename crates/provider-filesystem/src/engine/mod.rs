@@ -10,6 +10,7 @@
 //! - [`find`]: where a piece of text occurs
 //! - [`edit`]: replacing it by splicing the original bytes
 //! - [`stream`]: the same for one place in a file that is not held in memory
+//! - [`patch`]: unified diffs and the Begin/End Patch envelope
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
 //! - [`notebook`]: cells of a notebook
 //! - [`pdf`]: the text of a PDF document
@@ -21,6 +22,7 @@ pub mod encoding;
 pub mod explain;
 pub mod find;
 pub mod notebook;
+pub mod patch;
 pub mod pdf;
 pub mod stream;
 pub mod text;

@@ -15,6 +15,8 @@ enum Ready {
     Content(Box<WriteLock>, Staged),
     /// A copy that only needs its name.
     Copy(StagedCopy),
+    /// A file that is locked already.
+    Locked { _lock: Box<WriteLock> },
     /// Nothing.
     Plain,
     /// It was done already.
@@ -82,9 +84,20 @@ impl Transaction {
 
     /// What is at `path` is taken away.
     pub(crate) fn remove(&mut self, path: &JailPath, before: Mark, id: (u64, u64)) {
+        self.remove_with(path, before, id, Ready::Plain);
+    }
+
+    /// A locked file is taken away.
+    pub(crate) fn remove_locked(&mut self, lock: WriteLock, content: &[u8]) {
+        let Some(metadata) = lock.metadata() else { return };
+        let (mark, id, path) = (Mark::of_file(content, metadata), metadata.id(), lock.path().clone());
+        self.remove_with(&path, mark, id, Ready::Locked { _lock: Box::new(lock) });
+    }
+
+    fn remove_with(&mut self, path: &JailPath, before: Mark, id: (u64, u64), ready: Ready) {
         let slot = self.steps.len().to_string();
         let step = Step::Remove { path: path.real_absolute(), before, id, slot };
-        self.push(step, Ready::Plain, format!("removed {path}"));
+        self.push(step, ready, format!("removed {path}"));
     }
 
     /// What the change `change` took away comes back.
@@ -225,9 +238,9 @@ impl Performer<'_> {
                 Ok(())
             }
             (_, Ready::Copy(staged)) => Ok(staged.put()?),
-            (Step::Remove { path, id, slot, .. }, _) => {
+            (Step::Remove { path, id, slot, .. }, ready) => {
                 let id = self.inodes.get(path).copied().unwrap_or(*id);
-                self.remove(&self.place(path)?, id, slot)
+                self.remove(&self.place(path)?, id, slot, &ready)
             }
             (Step::Restore { path, change, slot, .. }, _) => {
                 let back = self.place(path)?;
@@ -260,8 +273,14 @@ impl Performer<'_> {
         }
     }
 
-    fn remove(&mut self, path: &JailPath, id: (u64, u64), slot: &str) -> Result<(), ToolError> {
-        let _held = path.hold()?;
+    fn remove(
+        &mut self,
+        path: &JailPath,
+        id: (u64, u64),
+        slot: &str,
+        ready: &Ready,
+    ) -> Result<(), ToolError> {
+        let _held = if matches!(ready, Ready::Locked { .. }) { None } else { Some(path.hold()?) };
         match self.work.depot() {
             Some(depot) => Ok(path.set_aside(depot, slot, id, &mut |_| ask(self.cx))?),
             None => self.remove_for_good(path, id),

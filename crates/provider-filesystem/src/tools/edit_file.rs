@@ -7,7 +7,7 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::change::{Applied, Call, Locked, Plan, peek};
-use crate::engine::edit::{Edit, EditError, Replacement, Select, plan as plan_edit};
+use crate::engine::edit::{Edit, EditError, LineRange, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
 use crate::engine::notebook::{CellAction, CellChange, CellError, CellType, Notebook, change as change_cell};
 use crate::engine::text::Text;
@@ -82,6 +82,12 @@ pub(crate) struct Lines {
     start_line: u64,
     /// The last line of the new text.
     end_line: u64,
+}
+
+impl From<&LineRange> for Lines {
+    fn from(range: &LineRange) -> Self {
+        Self { start_line: range.start_line, end_line: range.end_line }
+    }
 }
 
 /// What was replaced.
@@ -235,11 +241,7 @@ fn planned(
     if !edit.changed {
         notes.push("no change: the file already is what the edit makes of it".to_owned());
     }
-    let lines = |range: &crate::engine::edit::LineRange| Lines {
-        start_line: range.start_line,
-        end_line: range.end_line,
-    };
-    let replacements = edit.replacements.iter().map(lines).collect();
+    let replacements = edit.replacements.iter().map(Lines::from).collect();
     Ok(Planned { plan: Plan::new(Some(before), edit.bytes, notes), replacements })
 }
 
@@ -296,7 +298,8 @@ fn edit_cell(
     Ok(Edit { changed: bytes != text.bytes(), bytes, replacements, matched: MatchKind::Exact })
 }
 
-fn refused(message: String, error: &EditError) -> ToolError {
+/// The error of an edit, with a message that names the file.
+pub(crate) fn refused(message: String, error: &EditError) -> ToolError {
     match error {
         EditError::EmptyOldStr => ToolError::invalid_arguments(message),
         EditError::NoMatch(_) => ToolError::new(Code::NoMatch, message),

@@ -9,6 +9,7 @@ mod listing;
 mod matching;
 mod metadata;
 mod notebooks;
+mod patches;
 mod paths;
 mod preview;
 mod process;
