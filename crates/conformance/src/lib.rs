@@ -20,14 +20,12 @@
 //! # }
 //! ```
 
-// The scenes that need the rest of these modules are being written.
-#![allow(dead_code)]
-
 mod calls;
 mod http_server;
 mod judge;
 mod junit;
 mod kernel;
+mod processes;
 mod raw;
 mod report;
 mod requirement;
@@ -39,6 +37,7 @@ mod snapshot;
 mod subject;
 mod topics;
 mod transcript;
+mod watch;
 mod world;
 
 pub use calls::{Call, Calls, CallsError, Expect, File, OtherFile, OtherPage, Page, RefusedConfig};

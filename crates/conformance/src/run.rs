@@ -10,6 +10,7 @@ use harness_proto::tool::v1::{GetSchemaResponse, ToolKind, ToolSchema};
 use prost_types::Struct;
 use provider_core::wire::map_to_struct;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tool_host::Object;
 use tool_host::catalogue::Catalogue;
 use tool_host::config::Settings;
@@ -40,6 +41,7 @@ pub(crate) struct Run<'a> {
     /// The configuration, with names still to be filled in; `None` where nobody can tell one.
     pub(crate) config: Option<Object>,
     names: BTreeMap<String, Value>,
+    usual_end: OnceCell<Option<String>>,
     _http: Option<HttpServer>,
 }
 
@@ -61,6 +63,9 @@ pub async fn check(subject: &Subject, calls: Option<&Calls>) -> Report {
             Box::pin(scenes::cookie::play(run)),
             Box::pin(scenes::configuring::play(run)),
             Box::pin(scenes::starting::play(run)),
+            Box::pin(scenes::hosts::play(run)),
+            Box::pin(scenes::stopping::play(run)),
+            Box::pin(scenes::ending::play(run)),
         ];
         futures_util::stream::iter(scenes).buffer_unordered(SCENES_AT_ONCE).collect::<()>().await;
     }
@@ -107,6 +112,7 @@ impl<'a> Run<'a> {
             catalogue,
             config,
             names,
+            usual_end: OnceCell::new(),
             _http: http,
         })
     }
@@ -152,6 +158,11 @@ impl<'a> Run<'a> {
         let config = self.wire_config_in(&session)?;
         session.configure(config).await.ok()?;
         Some(session)
+    }
+
+    /// How the first listed call ends under a host like the kernel; `None` where there is none to make.
+    pub(crate) async fn usual_end(&self) -> Option<&String> {
+        self.usual_end.get_or_init(|| Box::pin(scenes::hosts::usual_end(self))).await.as_ref()
     }
 
     /// The attributes of the configuration.

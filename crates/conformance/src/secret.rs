@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::judge::Judge;
-use crate::topics::secret::{ANSWERS, LOGS};
+use crate::topics::secret::{ANSWERS, COMMANDS, LOGS};
 
 /// The secrets of the configuration, looked for in everything the provider shows. Clones share them.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ impl Canaries {
         if values.is_empty() {
             judge.all_unreached(crate::topics::secret::ALL, "no sensitive attribute is configured");
         }
+        judge.unreached(COMMANDS, "it was never seen to run a process");
         Self { judge: judge.clone(), values: values.into() }
     }
 
@@ -28,6 +29,17 @@ impl Canaries {
     /// Looks for them in what the provider wrote on the side.
     pub(crate) fn look_in_logs(&self, place: &str, bytes: &[u8]) {
         self.look_for(LOGS, place, bytes);
+    }
+
+    /// Looks for them in a command line.
+    pub(crate) fn look_in_command(&self, bytes: &[u8]) {
+        let program = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        self.look_for(COMMANDS, &format!("that of {}", String::from_utf8_lossy(program)), bytes);
+    }
+
+    /// Whether there are any.
+    pub(crate) fn are_none(&self) -> bool {
+        self.values.is_empty()
     }
 
     fn look_for(&self, requirement: &'static crate::Requirement, place: &str, bytes: &[u8]) {

@@ -15,6 +15,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
 use crate::kernel::{self, Conduct, Record};
+use crate::processes::Processes;
 use crate::secret::Canaries;
 use crate::subject::Subject;
 use crate::transcript::{Transcript, shortened};
@@ -191,6 +192,20 @@ impl Session {
         for callback in self.callbacks.callbacks() {
             self.canaries.look_in_logs(&format!("a request for {}", callback.rpc), &callback.message);
         }
+    }
+
+    /// The processes that there are because of it, none of them with a secret on its command line.
+    pub(crate) fn processes(&self) -> std::io::Result<Processes> {
+        let processes = Processes::of(self.running.pid(), self.world.path())?;
+        for process in processes.iter() {
+            self.canaries.look_in_command(&process.command);
+        }
+        Ok(processes)
+    }
+
+    /// Whether there is a secret to look for.
+    pub(crate) fn has_secrets(&self) -> bool {
+        !self.canaries.are_none()
     }
 
     /// Whether the process is there.

@@ -24,6 +24,8 @@ enum Content {
     Directory,
     Link(PathBuf),
     File([u8; 32]),
+    /// A file that this process may not read.
+    Unreadable,
     Special,
 }
 
@@ -83,7 +85,10 @@ impl Entry {
         } else if kind.is_symlink() {
             Content::Link(fs::read_link(path)?)
         } else if kind.is_file() {
-            Content::File(digest(path)?)
+            match digest(path) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Content::Unreadable,
+                digest => Content::File(digest?),
+            }
         } else {
             Content::Special
         };

@@ -119,6 +119,17 @@ impl Transcript {
         bytes
     }
 
+    /// How the call ended, without what differs from time to time.
+    pub(crate) fn kind(&self) -> String {
+        match (self.first_terminal(), &self.end) {
+            (Some((_, Terminal::Result(_))), _) => "a result".to_owned(),
+            (Some((_, Terminal::Error(error))), _) => format!("the error {}", category(error)),
+            (None, End::Closed) => "no terminal event".to_owned(),
+            (None, End::Status(status)) => format!("the status {:?}", status.code()),
+            (None, End::Open(_)) => "nothing in its time".to_owned(),
+        }
+    }
+
     /// How the call ended, in words.
     pub(crate) fn ending(&self) -> String {
         match (self.first_terminal(), &self.end) {

@@ -25,7 +25,7 @@ pub(crate) async fn play(run: &Run<'_>) {
         return run.judge.all_unreached(&all, NO_CONFIG);
     }
     if run.attributes().is_empty() {
-        let none = [NULL, MISSING, WRONG_TYPE, CODE, NAMED, ALL_NAMED];
+        let none = [NULL, MISSING, WRONG_TYPE, CODE, NAMED, ALL_NAMED, DETAIL];
         run.judge.all_unreached(&none, "it has no configuration");
     }
     null(run).await;

@@ -11,9 +11,9 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::kernel::Conduct;
 use crate::raw;
 use crate::run::Run;
-use crate::scenes::{arguments, listed, trials};
+use crate::scenes::{arguments, listed, previewing, rendering, trials};
 use crate::session::{Session, Stage};
-use crate::topics::{configure, describe, handshake, invoke, schema, stream};
+use crate::topics::{callback, configure, describe, handshake, invoke, preview, render, schema, stream};
 use crate::transcript::shortened;
 
 /// How often GetSchema is asked.
@@ -37,8 +37,11 @@ pub(crate) async fn play(run: &Run<'_>) {
         run.judge.all_unreached(&first, why);
         run.judge.all_unreached(invoke::ALL, why);
         run.judge.all_unreached(stream::ALL, why);
+        run.judge.all_unreached(preview::ALL, why);
+        run.judge.all_unreached(render::ALL, why);
     }
     session.look_aside();
+    callback::judge(&run.judge, &session.callbacks.callbacks());
     wrote(run, &session);
 }
 
@@ -165,35 +168,53 @@ async fn unchanged(
 
 /// Every call there is reason to make, until one of them ends the process.
 async fn called(run: &Run<'_>, session: &Session) {
-    let first = match run.calls {
-        Some(calls) => listed::play(run, session, calls).await,
+    let unsupported = previewing::probe(run, session).await;
+    let played = match run.calls {
+        Some(calls) => listed::play(run, session, calls, &unsupported).await,
         None => {
-            let listed = [
-                invoke::AS_EXPECTED,
-                invoke::CONFORMS,
-                invoke::FINITE,
-                invoke::READ_ONLY,
-                invoke::IDEMPOTENT,
-                invoke::WORKING_DIRECTORY,
-                invoke::CONCURRENT,
-                invoke::LARGE,
-                invoke::HUGE,
-                stream::EXIT_SENT,
-                stream::CHUNK_ORDER,
-            ];
-            run.judge.all_unreached(&listed, "needs calls: --calls FILE");
-            None
+            without_calls(run);
+            listed::Played::default()
         }
     };
+    if session.is_alive() {
+        previewing::refused(run, session, &unsupported).await;
+        rendering::refused(run, session, played.payload.as_ref()).await;
+    }
     if session.is_alive() {
         arguments::play(run, session).await;
     }
     if session.is_alive() {
-        trials::play(run, session, first.as_ref()).await;
+        trials::play(run, session, played.proven.as_ref()).await;
     }
     if session.is_alive() {
         run.judge.pass(invoke::SURVIVES);
     }
+}
+
+/// What nothing but listed calls can show.
+fn without_calls(run: &Run<'_>) {
+    let listed = [
+        invoke::AS_EXPECTED,
+        invoke::CONFORMS,
+        invoke::FINITE,
+        invoke::READ_ONLY,
+        invoke::IDEMPOTENT,
+        invoke::WORKING_DIRECTORY,
+        invoke::CONCURRENT,
+        invoke::LARGE,
+        invoke::HUGE,
+        stream::EXIT_SENT,
+        stream::CHUNK_ORDER,
+        preview::SHOWN,
+        preview::CONSISTENT,
+        preview::TREE,
+        preview::TEXTS,
+        preview::UNCHANGED,
+        preview::UNTOUCHED,
+        preview::OFFLINE,
+        preview::NO_PROCESS,
+    ];
+    run.judge.all_unreached(&listed, "needs calls: --calls FILE");
 }
 
 /// Holds what it wrote beside its answers against the rules.

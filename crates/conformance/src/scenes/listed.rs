@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use crate::calls::{Call, Calls, Expect, fill, fill_object};
 use crate::run::Run;
+use crate::scenes::previewing::{self, Unsupported};
+use crate::scenes::rendering;
 use crate::session::Session;
 use crate::snapshot::{Look, Snapshot, in_words};
 use crate::topics::{invoke, stream};
@@ -28,20 +30,44 @@ pub(crate) struct Proven {
     pub(crate) cwd: Option<String>,
 }
 
-/// Makes the calls; gives back the first that a data source answered with a result.
-pub(crate) async fn play(run: &Run<'_>, session: &Session, calls: &Calls) -> Option<Proven> {
+/// What came of the calls that others can use.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    /// The first call that a data source answered with a result.
+    pub(crate) proven: Option<Proven>,
+    /// The last result of any tool.
+    pub(crate) payload: Option<Value>,
+}
+
+/// Makes the calls, each after its preview, and has the results drawn.
+pub(crate) async fn play(
+    run: &Run<'_>,
+    session: &Session,
+    calls: &Calls,
+    unsupported: &Unsupported,
+) -> Played {
     let mut names = run.names(session);
-    let mut proven = None;
+    let mut played = Played::default();
     for call in calls.calls.iter().filter(|call| !call.long) {
         let Some(tool) = run.tool(&call.tool) else {
             run.judge.fail(invoke::AS_EXPECTED, format!("there is no tool {}", call.tool));
             continue;
         };
         let arguments = map_to_struct(fill_object(&call.arguments, &names));
-        let made = one(run, session, call, tool, &arguments, &names).await;
+        let wire = session.call(&call.tool, Some(arguments.clone()), call.cwd.as_deref());
+        previewing::one(run, session, call, &wire, &names, unsupported).await;
+        let made = one(run, session, call, tool, wire, &names).await;
         keep(run, call, &made, &mut names);
-        if proven.is_none() && tool.kind() == ToolKind::DataSource && made.payload().is_some() {
-            proven = Some(Proven { tool: call.tool.clone(), arguments, cwd: call.cwd.clone() });
+        if let Some(payload) = made.payload() {
+            rendering::one(run, session, &call.tool, &payload).await;
+            played.payload = Some(payload);
+            if tool.kind() == ToolKind::DataSource && played.proven.is_none() {
+                let (tool, cwd) = (call.tool.clone(), call.cwd.clone());
+                played.proven = Some(Proven { tool, arguments, cwd });
+            }
+        }
+        if session.has_secrets() {
+            let _ = session.processes();
         }
         if !session.is_alive() {
             run.judge.fail(invoke::SURVIVES, format!("{} ended it", call.tool));
@@ -49,7 +75,8 @@ pub(crate) async fn play(run: &Run<'_>, session: &Session, calls: &Calls) -> Opt
         }
     }
     reasons(run, calls);
-    proven
+    previewing::reasons(run);
+    played
 }
 
 /// Why some rules may have nothing to look at.
@@ -74,11 +101,11 @@ async fn one(
     session: &Session,
     call: &Call,
     tool: &ToolSchema,
-    arguments: &Struct,
+    wire: pb::ToolCall,
     names: &BTreeMap<String, Value>,
 ) -> Transcript {
     let before = Snapshot::of(&session.world.root());
-    let wire = session.call(&call.tool, Some(arguments.clone()), call.cwd.as_deref());
+    let arguments = wire.arguments.clone().unwrap_or_default();
     let transcript = session.invoke(wire, CALL_LIMIT).await;
     judge(run, tool, &transcript);
     let requirement = if call.cwd.is_some() { invoke::WORKING_DIRECTORY } else { invoke::AS_EXPECTED };
@@ -95,7 +122,7 @@ async fn one(
             });
         }
         (ToolKind::Resource, _, Ok(after)) if tool.idempotent && transcript.payload().is_some() => {
-            again(run, session, call, arguments, &after).await;
+            again(run, session, call, &arguments, &after).await;
         }
         _ => {}
     }

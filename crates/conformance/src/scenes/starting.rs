@@ -1,11 +1,16 @@
 //! Started in other ways than the usual one: for an unknown version, twice at once, without network.
 
-use goplugin::host::LaunchError;
+use std::collections::BTreeMap;
 
+use goplugin::host::LaunchError;
+use harness_proto::tool::v1 as pb;
+use provider_core::wire::map_to_struct;
+
+use crate::calls::fill_object;
 use crate::kernel::Conduct;
 use crate::run::Run;
-use crate::session::Stage;
-use crate::topics::{describe, handshake, schema};
+use crate::session::{Session, Stage};
+use crate::topics::{describe, handshake, preview, schema};
 
 pub(crate) async fn play(run: &Run<'_>) {
     unknown_version(run).await;
@@ -55,16 +60,20 @@ async fn twice(run: &Run<'_>) {
 async fn offline(run: &Run<'_>) {
     let stage = Stage { offline: true, ..Stage::default() };
     if let Err(why) = can_be_offline().await {
-        return run.judge.unreached(schema::OFFLINE, why);
+        return run.judge.all_unreached(&[schema::OFFLINE, preview::OFFLINE], &why);
     }
     let finding = match run.try_start(&stage).await {
         None => return,
         Some(Err(error)) => Err(format!("it does not start: {error}")),
-        Some(Ok(session)) => match session.schema().await {
-            Err(refusal) => Err(refusal.to_string()),
-            Ok(schema) if schema != run.schema => Err("another answer than with network".to_owned()),
-            Ok(_) => Ok(()),
-        },
+        Some(Ok(session)) => {
+            let answer = match session.schema().await {
+                Err(refusal) => Err(refusal.to_string()),
+                Ok(schema) if schema != run.schema => Err("another answer than with network".to_owned()),
+                Ok(_) => Ok(()),
+            };
+            previews(run, &session).await;
+            answer
+        }
     };
     run.judge.rule(schema::OFFLINE, finding);
 }
@@ -84,4 +93,67 @@ pub(crate) async fn can_be_offline() -> Result<(), String> {
         )),
         Err(error) => Err(format!("no network namespace can be made here: unshare: {error}")),
     }
+}
+
+/// Previews of the first working call of each resource, with an eye on the counters of the network.
+async fn previews(run: &Run<'_>, session: &Session) {
+    let Some(config) = run.wire_config_in(session) else {
+        return run.judge.unreached(preview::OFFLINE, "only --calls tells a configuration it accepts");
+    };
+    if let Err(refusal) = session.configure(config).await {
+        let why = format!("it is not configured without network ({refusal})");
+        return run.judge.unreached(preview::OFFLINE, why);
+    }
+    let resources = run.schema.tools.iter().filter(|tool| tool.kind() == pb::ToolKind::Resource);
+    let first = resources.filter_map(|tool| run.calls?.positive(&tool.name).next());
+    for call in first {
+        let arguments = map_to_struct(fill_object(&call.arguments, &run.names(session)));
+        let mut wire = session.call(&call.tool, Some(arguments), call.cwd.as_deref());
+        wire.call_context = None;
+        let before = packets(session.running.pid());
+        if let Err(refusal) = session.preview(wire).await
+            && refusal.code() == Some(tonic::Code::Unimplemented)
+        {
+            continue;
+        }
+        match (before, packets(session.running.pid())) {
+            (Some(before), Some(after)) => run.judge.demand(preview::OFFLINE, before == after, || {
+                let sent = after.iter().filter(|(name, count)| before.get(*name) != Some(count));
+                format!(
+                    "{}: {}",
+                    call.tool,
+                    sent.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+                )
+            }),
+            _ => run.judge.unreached(preview::OFFLINE, "the counters of the network cannot be read"),
+        }
+    }
+    run.judge.unreached(preview::OFFLINE, "no listed call of a resource has a preview");
+}
+
+/// How often the process' network was asked to send something, by kind. A try that fails counts too: there is no
+/// route to anywhere.
+fn packets(pid: u32) -> Option<BTreeMap<String, u64>> {
+    const KINDS: [&str; 5] = ["OutNoRoutes", "OutRequests", "ActiveOpens", "AttemptFails", "OutDatagrams"];
+    let mut out = BTreeMap::new();
+    let snmp = std::fs::read_to_string(format!("/proc/{pid}/net/snmp")).ok()?;
+    // Two lines of each protocol: names, then numbers.
+    let lines: Vec<&str> = snmp.lines().collect();
+    for pair in lines.chunks_exact(2) {
+        for (name, number) in pair[0].split_whitespace().zip(pair[1].split_whitespace()) {
+            if KINDS.contains(&name) {
+                let protocol = pair[0].split(':').next().unwrap_or_default();
+                out.insert(format!("{protocol} {name}"), number.parse().ok()?);
+            }
+        }
+    }
+    let snmp6 = std::fs::read_to_string(format!("/proc/{pid}/net/snmp6")).unwrap_or_default();
+    for line in snmp6.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(number)) = (words.next(), words.next()) else { continue };
+        if ["Ip6OutNoRoutes", "Ip6OutRequests", "Udp6OutDatagrams"].contains(&name) {
+            out.insert(name.to_owned(), number.parse().ok()?);
+        }
+    }
+    Some(out)
 }

@@ -1,11 +1,16 @@
 //! The requirements, topic by topic, and how evidence is held against them.
 
+pub(crate) mod callback;
+pub(crate) mod cancel;
 pub(crate) mod configure;
 pub(crate) mod describe;
 pub(crate) mod handshake;
 pub(crate) mod invoke;
+pub(crate) mod preview;
+pub(crate) mod render;
 pub(crate) mod schema;
 pub(crate) mod secret;
+pub(crate) mod shutdown;
 pub(crate) mod stream;
 
 use crate::requirement::Requirement;
@@ -18,7 +23,12 @@ pub(crate) const TOPICS: &[(&str, &str, &[&Requirement])] = &[
     ("CONFIGURE", "what it can be configured with", configure::ALL),
     ("INVOKE", "what calls do", invoke::ALL),
     ("STREAM", "the events of a call", stream::ALL),
+    ("PREVIEW", "what calls would do", preview::ALL),
+    ("RENDER", "pictures of results", render::ALL),
+    ("CANCEL", "calls that are ended", cancel::ALL),
+    ("CALLBACK", "what it asks of its host", callback::ALL),
     ("SECRET", "where secrets must not appear", secret::ALL),
+    ("SHUTDOWN", "the end of the process", shutdown::ALL),
 ];
 
 /// Every requirement, in the order of reports.

@@ -121,6 +121,8 @@ pub(crate) fn judge(judge: &Judge, schema: &GetSchemaResponse) {
         judge.all_unreached(&none, "it has no configuration");
     }
     commands(judge, schema);
+    let none = [KEYS_SAFE, KEYS_KNOWN, TIMEOUT_VALID, TIMEOUT];
+    judge.all_unreached(&none, "it has neither a resource nor a data source");
 }
 
 fn label(tool: &ToolSchema) -> &str {

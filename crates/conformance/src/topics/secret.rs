@@ -9,4 +9,7 @@ requirements! {
     LOGS = "SECRET-02" Must
         "A secret of the configuration is in nothing it logs",
         "no line of its output and no callback with the value of a sensitive attribute";
+    COMMANDS = "SECRET-03" Must
+        "A secret of the configuration is on no command line",
+        "no process of the provider's with the value of a sensitive attribute among its arguments";
 }

@@ -215,6 +215,20 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Closes every connection without a word, as a host that dies does, and gives the plugin `limit` to leave by
+    /// itself. `None` if it did not; it is killed then. Clones of [`channel`](Self::channel) must be gone, or the
+    /// plugin still has a host.
+    pub async fn abandon(self, limit: Duration) -> Option<Exit> {
+        let Self { process, _sockets, mut tasks, channel, broker, .. } = self;
+        process.expect_stop();
+        drop(broker);
+        tasks.shutdown().await;
+        drop(channel);
+        tokio::time::timeout(limit, process.exited()).await.ok()
+    }
+}
+
 impl BrokerStream {
     /// A stream that has ended cannot be told anything; the plugin is going then.
     fn announce(&self) {

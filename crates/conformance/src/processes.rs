@@ -1,0 +1,140 @@
+//! Which processes there are because of a launch, read from `/proc`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::world::MARK;
+
+/// Tells a process from every other, also from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    pid: u32,
+    started: u64,
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    parent: u32,
+    exe: Option<PathBuf>,
+    /// Its arguments, each ended by a zero byte.
+    pub(crate) command: Vec<u8>,
+}
+
+impl Process {
+    /// Its command line, for people.
+    fn in_words(&self) -> String {
+        String::from_utf8_lossy(&self.command).trim_end_matches('\0').replace('\0', " ")
+    }
+}
+
+/// The processes that a launch has brought into the world, without the provider itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Processes {
+    found: BTreeMap<Id, Process>,
+    /// The provider's program while it lives: its own helpers may come and go.
+    program: Option<PathBuf>,
+}
+
+impl Processes {
+    /// Those of the provider with that number, in that world: its descendants, those that carry the world's mark,
+    /// work in it, or name it on their command line.
+    ///
+    /// # Errors
+    /// Where there is no `/proc`.
+    pub(crate) fn of(provider: u32, world: &Path) -> io::Result<Self> {
+        let all = everything()?;
+        let program = fs::read_link(format!("/proc/{provider}/exe")).ok();
+        let mut family = BTreeSet::from([provider]);
+        loop {
+            let size = family.len();
+            family.extend(
+                all.iter()
+                    .filter(|(_, it)| family.contains(&it.parent))
+                    .map(|(id, _)| id.pid)
+                    .collect::<Vec<_>>(),
+            );
+            if family.len() == size {
+                break;
+            }
+        }
+        let own = std::process::id();
+        let found = all
+            .into_iter()
+            .filter(|(id, process)| {
+                id.pid != provider
+                    && id.pid != own
+                    && (family.contains(&id.pid) || refers_to(id.pid, process, world))
+            })
+            .collect();
+        Ok(Self { found, program })
+    }
+
+    /// What is here and was not before, leaving out one helper that a living provider keeps ready of its own program.
+    pub(crate) fn beyond(&self, before: &Self) -> Vec<String> {
+        let program = self.program.as_ref();
+        let is_helper = |process: &Process| program.is_some() && process.exe.as_ref() == program;
+        let allowed = before.found.values().filter(|process| is_helper(process)).count().max(1);
+        let helpers = self.found.values().filter(|process| is_helper(process)).count();
+        self.found
+            .iter()
+            .filter(|(id, process)| {
+                !before.found.contains_key(id) && (!is_helper(process) || helpers > allowed)
+            })
+            .map(|(id, process)| format!("{} ({})", process.in_words(), id.pid))
+            .collect()
+    }
+
+    /// Whether there is one that was not there before.
+    pub(crate) fn has_new(&self, before: &Self) -> bool {
+        self.found.keys().any(|id| !before.found.contains_key(id))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.found.values()
+    }
+}
+
+fn everything() -> io::Result<BTreeMap<Id, Process>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // One that has gone meanwhile is of no interest.
+        if let Some((id, process)) = read(pid) {
+            all.insert(id, process);
+        }
+    }
+    Ok(all)
+}
+
+/// The process, unless it is gone or only waits to be reaped.
+fn read(pid: u32) -> Option<(Id, Process)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, also parentheses.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let (state, parent, started) = (*fields.first()?, fields.get(1)?, fields.get(19)?);
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    let process = Process {
+        parent: parent.parse().ok()?,
+        exe: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+        command: fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default(),
+    };
+    Some((Id { pid, started: started.parse().ok()? }, process))
+}
+
+fn refers_to(pid: u32, process: &Process, world: &Path) -> bool {
+    let text = world.as_os_str().as_encoded_bytes();
+    let mentions = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    let mark = format!("{MARK}=").into_bytes();
+    let works_there = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(world));
+    let is_marked = || {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry.strip_prefix(&mark[..]) == Some(text))
+    };
+    works_there() || is_marked() || mentions(&process.command)
+}
