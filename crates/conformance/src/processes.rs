@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
 use crate::world::MARK;
 
 /// Tells a process from every other, also from a later one with the same number.
@@ -72,19 +74,24 @@ impl Processes {
         Ok(Self { found, program })
     }
 
+    /// Ends what [`beyond`](Self::beyond) names, so that a check leaves nothing behind.
+    pub(crate) fn end_beyond(&self, before: &Self) {
+        self.beyond_ids(before).for_each(end);
+    }
+
     /// What is here and was not before, leaving out one helper that a living provider keeps ready of its own program.
     pub(crate) fn beyond(&self, before: &Self) -> Vec<String> {
-        let program = self.program.as_ref();
-        let is_helper = |process: &Process| program.is_some() && process.exe.as_ref() == program;
+        let words =
+            |id: Id| self.found.get(&id).map(|process| format!("{} ({})", process.in_words(), id.pid));
+        self.beyond_ids(before).filter_map(words).collect()
+    }
+
+    fn beyond_ids<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Id> + 'a {
+        let is_helper = |process: &Process| self.program.is_some() && process.exe == self.program;
         let allowed = before.found.values().filter(|process| is_helper(process)).count().max(1);
         let helpers = self.found.values().filter(|process| is_helper(process)).count();
-        self.found
-            .iter()
-            .filter(|(id, process)| {
-                !before.found.contains_key(id) && (!is_helper(process) || helpers > allowed)
-            })
-            .map(|(id, process)| format!("{} ({})", process.in_words(), id.pid))
-            .collect()
+        let new = self.found.iter().filter(|(id, _)| !before.found.contains_key(id));
+        new.filter(move |(_, process)| !is_helper(process) || helpers > allowed).map(|(id, _)| *id)
     }
 
     /// Whether there is one that was not there before.
@@ -94,6 +101,15 @@ impl Processes {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.found.values()
+    }
+}
+
+/// Ends a process, but never another that has got its number.
+fn end(id: Id) {
+    let Some(pid) = i32::try_from(id.pid).ok().and_then(Pid::from_raw) else { return };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    if read(id.pid).is_some_and(|(now, _)| now == id) {
+        let _ = pidfd_send_signal(handle, Signal::KILL);
     }
 }
 

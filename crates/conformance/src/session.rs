@@ -18,11 +18,14 @@ use crate::kernel::{self, Conduct, Record};
 use crate::processes::Processes;
 use crate::secret::Canaries;
 use crate::subject::Subject;
-use crate::transcript::{Transcript, shortened};
+use crate::transcript::{End, Transcript, shortened};
 use crate::world::{MARK, World};
 
 /// How long an RPC that must be quick may take on a busy machine. The kernel itself sets no limit.
 pub(crate) const RPC_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long after a broken stream the end of the process may become known.
+const DEATH_LIMIT: Duration = Duration::from_millis(500);
 
 /// What the host of a scene is like.
 #[derive(Clone, Debug, Default)]
@@ -174,6 +177,10 @@ impl Session {
         let name = call.tool_name.clone();
         let transcript = Transcript::of(self.client(), call, limit).await;
         self.look_through(&name, &transcript);
+        if matches!(transcript.end, End::Status(_)) && transcript.first_terminal().is_none() {
+            // A crash shows as a status first, and as an exit within moments.
+            let _ = tokio::time::timeout(DEATH_LIMIT, self.running.exited()).await;
+        }
         transcript
     }
 

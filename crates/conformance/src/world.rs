@@ -5,17 +5,18 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::calls::{Calls, File};
 
-/// Directories of one launch, removed with it. No two launches share one, so what is found in it, or refers to it,
-/// belongs to that launch.
-#[derive(Debug)]
+/// Directories of one launch, removed with it. What is found in it, or refers to it, belongs to that launch; only the
+/// scene that starts two copies for one user lets them share it.
+#[derive(Clone, Debug)]
 pub(crate) struct World {
-    dir: TempDir,
+    dir: Arc<TempDir>,
 }
 
 /// The variable that marks the provider's process, and those that inherit its environment.
@@ -25,8 +26,7 @@ impl World {
     /// A world with the files of the calls file.
     pub(crate) fn new(calls: Option<&Calls>) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("conformance-").tempdir()?;
-        // Resolved, so that a path as the system reports it can be recognised.
-        let world = Self { dir };
+        let world = Self { dir: Arc::new(dir) };
         for place in [world.root(), world.state(), world.home(), world.temporary()] {
             fs::create_dir(place)?;
         }

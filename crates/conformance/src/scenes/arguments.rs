@@ -106,13 +106,16 @@ async fn refused(
     argument: &str,
     arguments: Struct,
 ) {
+    if !session.is_alive() {
+        return;
+    }
     let given = arguments.fields.get(argument).map_or_else(|| "missing".to_owned(), in_words);
     let what = format!("{} with {argument} {given}", tool.name);
     let transcript = session.invoke(session.call(&tool.name, Some(arguments), None), CALL_LIMIT).await;
-    listed::judge(run, tool, &transcript);
     if !session.is_alive() {
         return run.judge.fail(SURVIVES, format!("{what} ended it"));
     }
+    listed::judge(run, tool, &transcript);
     match (transcript.error(), transcript.payload()) {
         (Some(error), _) if error.category() == ToolErrorCategory::InvalidArguments => {
             run.judge.pass(requirement);

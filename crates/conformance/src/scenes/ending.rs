@@ -27,6 +27,8 @@ pub(crate) const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(50);
 /// How long a call may take to show that it runs: with its first event, or with a process.
 const START_LIMIT: Duration = Duration::from_secs(10);
+/// How much later it is taken to be well under way.
+const SETTLE: Duration = Duration::from_millis(500);
 /// A call that shows neither is taken to run after this.
 const SILENT_START: Duration = Duration::from_millis(500);
 /// The deadline that calls run into.
@@ -80,10 +82,11 @@ impl Underway {
         while start.elapsed() < START_LIMIT {
             let new = self.session.processes().is_ok_and(|now| now.has_new(&self.before));
             if new || start.elapsed() >= SILENT_START || self.running.is_finished() {
-                return;
+                break;
             }
             sleep(PACE).await;
         }
+        sleep(SETTLE).await;
     }
 
     /// Resets the stream, as the kernel does.
@@ -92,7 +95,7 @@ impl Underway {
     }
 }
 
-/// What is left of a call after its time; empty once all is gone.
+/// What is left of a call after its time, empty once all is gone. What is left then is ended from here.
 pub(crate) async fn left_over(
     before: &Processes,
     now: impl Fn() -> Option<Processes>,
@@ -100,8 +103,10 @@ pub(crate) async fn left_over(
 ) -> Vec<String> {
     let start = Instant::now();
     loop {
-        let left = now().map(|now| now.beyond(before)).unwrap_or_default();
+        let Some(now) = now() else { return Vec::new() };
+        let left = now.beyond(before);
         if left.is_empty() || start.elapsed() >= limit {
+            now.end_beyond(before);
             return left;
         }
         sleep(PACE).await;
@@ -134,12 +139,16 @@ async fn alive_and_well(run: &Run<'_>, session: &Session) -> Result<(), String> 
     first_call(run, session).await
 }
 
+/// Resets streams so early that the provider may not have come to the call yet, each a little later.
 async fn at_once(run: &Run<'_>, call: &Call) {
     let Some(underway) = Underway::start(run, call, None).await else { return };
-    // Let the request go out, and no more.
-    tokio::task::yield_now().await;
-    sleep(Duration::from_millis(2)).await;
     underway.reset();
+    for delay in [1, 4, 16, 64] {
+        let again = underway.session.call(&call.tool, underway.wire.arguments.clone(), call.cwd.as_deref());
+        let request = Request::new(pb::InvokeRequest { call: Some(again) });
+        let stream = Transcript::watch(underway.session.client(), request, SWEEP_LIMIT, |_| {});
+        let _ = timeout(Duration::from_millis(delay), stream).await;
+    }
     // What a call starts late would show only then.
     sleep(SILENT_START).await;
     swept(run, AT_ONCE, &underway, &call.tool).await;

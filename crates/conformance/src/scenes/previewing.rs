@@ -111,6 +111,7 @@ fn compare(run: &Run<'_>, session: &Session, call: &Call, before: &Before) {
     }
     if let (Some(before), Ok(now)) = (&before.processes, session.processes()) {
         let new = now.beyond(before);
+        now.end_beyond(before);
         run.judge.demand(NO_PROCESS, new.is_empty(), || format!("{}: {}", call.tool, new.join(", ")));
     }
 }

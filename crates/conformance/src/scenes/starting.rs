@@ -32,10 +32,10 @@ async fn unknown_version(run: &Run<'_>) {
 async fn twice(run: &Run<'_>) {
     let stage = Stage { callbacks: Some(Conduct::Serve), ..Stage::default() };
     let Some(first) = run.start(&stage).await else { return };
-    let second = match run.try_start(&stage).await {
-        None => return,
-        Some(Ok(second)) => second,
-        Some(Err(error)) => return run.judge.fail(handshake::TWICE, error.to_string()),
+    // For the same user: with the same home and the same temporary directory.
+    let second = match Session::start(&run.subject, first.world.clone(), &stage, &run.canaries).await {
+        Ok(second) => second,
+        Err(error) => return run.judge.fail(handshake::TWICE, error.to_string()),
     };
     let (one, other) = (first.describe().await, second.describe().await);
     match (one, other) {

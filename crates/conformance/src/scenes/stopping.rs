@@ -7,7 +7,7 @@ use goplugin::host::{Death, Exit};
 use goplugin::wire::Empty;
 use goplugin::wire::grpc_controller_client::GrpcControllerClient;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::calls::Call;
 use crate::kernel::Conduct;
@@ -150,8 +150,6 @@ async fn at_work(run: &Run<'_>, call: &Call) {
 async fn busy(run: &Run<'_>, call: &Call) -> Option<Underway> {
     let underway = Underway::start(run, call, None).await?;
     underway.is_running().await;
-    // A moment more, so that the call is well under way.
-    sleep(Duration::from_millis(50)).await;
     Some(underway)
 }
 

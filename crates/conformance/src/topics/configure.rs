@@ -17,7 +17,7 @@ requirements! {
         "a status for every attribute that is given a value of another type";
     UNKNOWN = "CONFIGURE-05" Should
         "An unknown attribute is refused",
-        "a status that names it";
+        "a status";
     CODE = "CONFIGURE-06" Must
         "A refusal says that the configuration is wrong",
         "INVALID_ARGUMENT for a missing attribute or one of another type";
