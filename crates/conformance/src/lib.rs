@@ -43,10 +43,11 @@ mod world;
 pub use calls::{Call, Calls, CallsError, Expect, File, OtherFile, OtherPage, Page, RefusedConfig};
 pub use report::{Counts, FORMAT_VERSION, Finding, Outcome, Report};
 pub use requirement::{Level, Requirement};
-pub use run::check;
+pub use run::{check, check_topics};
 pub use subject::Subject;
 
 /// Every requirement, topic by topic: the word their ids begin with, what the topic is about, and the rules.
-pub fn topics() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static Requirement])> {
+pub fn topics() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static Requirement])> + Clone
+{
     topics::TOPICS.iter().copied()
 }

@@ -23,7 +23,7 @@ use crate::scenes;
 use crate::secret::Canaries;
 use crate::session::{Session, Stage};
 use crate::subject::Subject;
-use crate::topics::{handshake, schema};
+use crate::topics::{self, handshake, schema};
 use crate::world::World;
 
 /// How many processes of the provider run at a time.
@@ -50,6 +50,13 @@ pub(crate) struct Run<'a> {
 /// It is launched several times, at most two at a time, each in a scratch directory of its own that is removed
 /// again. Runs on a current-thread runtime with I/O and time enabled.
 pub async fn check(subject: &Subject, calls: Option<&Calls>) -> Report {
+    let all: Vec<&str> = topics::TOPICS.iter().map(|(word, _, _)| *word).collect();
+    check_topics(subject, calls, &all).await
+}
+
+/// Like [`check`], without the scenes that show nothing about these topics. The report has every requirement all the
+/// same: what another scene shows by the way is told too.
+pub async fn check_topics(subject: &Subject, calls: Option<&Calls>, topics: &[&str]) -> Report {
     let judge = Judge::default();
     let mut subject = subject.clone();
     if let Some(calls) = calls {
@@ -58,18 +65,38 @@ pub async fn check(subject: &Subject, calls: Option<&Calls>) -> Report {
     }
     if let Some(run) = Run::prepare(subject.clone(), calls, &judge).await {
         let run = &run;
-        let scenes: Vec<LocalBoxFuture<'_, ()>> = vec![
-            Box::pin(scenes::conversation::play(run)),
-            Box::pin(scenes::cookie::play(run)),
-            Box::pin(scenes::configuring::play(run)),
-            Box::pin(scenes::starting::play(run)),
-            Box::pin(scenes::hosts::play(run)),
-            Box::pin(scenes::stopping::play(run)),
-            Box::pin(scenes::ending::play(run)),
-        ];
+        let wanted = |shown: &[&str]| shown.iter().any(|topic| topics.contains(topic));
+        let scenes = scenes(run).into_iter().filter(|(shown, _)| wanted(shown)).map(|(_, scene)| scene);
         futures_util::stream::iter(scenes).buffer_unordered(SCENES_AT_ONCE).collect::<()>().await;
     }
     judge.report(subject.name, calls)
+}
+
+type Scene<'a> = LocalBoxFuture<'a, ()>;
+
+/// Every scene and the topics it shows something about. The longest come first.
+fn scenes<'a>(run: &'a Run<'a>) -> Vec<(&'static [&'static str], Scene<'a>)> {
+    const TALK: &[&str] = &[
+        "HANDSHAKE",
+        "DESCRIBE",
+        "SCHEMA",
+        "CONFIGURE",
+        "INVOKE",
+        "STREAM",
+        "PREVIEW",
+        "RENDER",
+        "CALLBACK",
+        "SECRET",
+    ];
+    vec![
+        (&["SHUTDOWN", "SECRET"], Box::pin(scenes::stopping::play(run))),
+        (&["CANCEL"], Box::pin(scenes::ending::play(run))),
+        (TALK, Box::pin(scenes::conversation::play(run))),
+        (&["CALLBACK", "SECRET"], Box::pin(scenes::hosts::play(run))),
+        (&["CONFIGURE", "SECRET"], Box::pin(scenes::configuring::play(run))),
+        (&["HANDSHAKE", "DESCRIBE", "SCHEMA", "PREVIEW"], Box::pin(scenes::starting::play(run))),
+        (&["HANDSHAKE"], Box::pin(scenes::cookie::play(run))),
+    ]
 }
 
 impl<'a> Run<'a> {

@@ -267,6 +267,9 @@ pub(crate) struct Check {
     /// Calls file: a configuration the provider accepts, files to work on, and calls with their right ends
     #[arg(long, value_name = "FILE")]
     pub(crate) calls: Option<PathBuf>,
+    /// Only look at this topic, such as INVOKE; repeatable
+    #[arg(long, value_name = "TOPIC", value_parser = topic)]
+    pub(crate) topic: Vec<String>,
     /// Also fail on a broken SHOULD, and on what was not reached unless the calls file says why
     #[arg(long)]
     pub(crate) strict: bool,
@@ -301,6 +304,17 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// Command to print the page of
     pub(crate) command: Option<String>,
+}
+
+/// The word that the numbers of a topic of requirements begin with.
+fn topic(text: &str) -> Result<String, String> {
+    let wanted = text.to_ascii_uppercase();
+    let mut known = conformance::topics().map(|(word, _, _)| word);
+    if known.clone().any(|word| word == wanted) {
+        return Ok(wanted);
+    }
+    let list: Vec<&str> = known.by_ref().collect();
+    Err(format!("wanted one of {}", list.join(", ")))
 }
 
 /// A time with a unit, or plain seconds.

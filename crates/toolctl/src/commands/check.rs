@@ -15,7 +15,7 @@ pub(super) async fn run(args: Check, shell: &Shell) -> Result<Exit, Failure> {
     let source = embedded::source(&args.provider)?;
     let env = args.env.iter().map(|given| variable(given)).collect::<Result<_, _>>()?;
     let calls = args.calls.as_deref().map(calls).transpose()?;
-    let report = conformance::check(&Subject::new(&source, env), calls.as_ref()).await;
+    let report = report(&Subject::new(&source, env), calls.as_ref(), &args.topic).await;
     if let Some(path) = &args.junit {
         std::fs::write(path, report.to_junit(args.strict)).map_err(|error| {
             Failure::wrong_usage(format!("--junit: cannot write {}: {error}", path.display()))
@@ -27,6 +27,17 @@ pub(super) async fn run(args: Check, shell: &Shell) -> Result<Exit, Failure> {
         shell.data(&text(&report, &args, shell.out()));
     }
     Ok(if report.conforms(args.strict) { Exit::Done } else { Exit::Nonconforming })
+}
+
+/// The report about these topics; about all of them where none is named.
+async fn report(subject: &Subject, calls: Option<&Calls>, topics: &[String]) -> Report {
+    if topics.is_empty() {
+        return conformance::check(subject, calls).await;
+    }
+    let words: Vec<&str> = topics.iter().map(String::as_str).collect();
+    let mut report = conformance::check_topics(subject, calls, &words).await;
+    report.findings.retain(|finding| words.contains(&finding.requirement.topic()));
+    report
 }
 
 fn calls(path: &Path) -> Result<Calls, Failure> {
@@ -41,6 +52,9 @@ fn text(report: &Report, args: &Check, look: Look) -> String {
     for (word, about, _) in conformance::topics() {
         let findings: Vec<_> =
             report.findings.iter().filter(|finding| finding.requirement.topic() == word).collect();
+        if findings.is_empty() {
+            continue;
+        }
         let passed = findings.iter().filter(|finding| finding.outcome == Outcome::Pass).count();
         let total = findings.len();
         out.push_str(&format!("{}  {about}: {passed} of {total} passed\n", look.ink(Ink::Bold, word)));
