@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sync/atomic"
+
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 
 	"github.com/pluggable-harness/catalog/tests/interop/contract"
 	"github.com/pluggable-harness/catalog/tests/interop/gen/toolv1"
@@ -55,11 +58,34 @@ func (toolPlugin) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.Client
 	return nil, nil
 }
 
+// serverThatLeaves is the library's server, except that the process ends with its last connection: the library
+// itself stays when its host dies.
+func serverThatLeaves(options []grpc.ServerOption) *grpc.Server {
+	return goplugin.DefaultGRPCServer(append(options, grpc.StatsHandler(&connections{})))
+}
+
+type connections struct{ open atomic.Int64 }
+
+func (*connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*connections) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (*connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c *connections) HandleConn(_ context.Context, event stats.ConnStats) {
+	switch event.(type) {
+	case *stats.ConnBegin:
+		c.open.Add(1)
+	case *stats.ConnEnd:
+		if c.open.Add(-1) == 0 {
+			os.Exit(0)
+		}
+	}
+}
+
 func main() {
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: contract.Handshake,
 		Plugins:         goplugin.PluginSet{contract.ToolPlugin: toolPlugin{conduct: conductOf(os.Args[0])}},
-		GRPCServer:      goplugin.DefaultGRPCServer,
+		GRPCServer:      serverThatLeaves,
 		Logger:          hclog.New(&hclog.LoggerOptions{Level: hclog.Error, Output: os.Stderr, JSONFormat: true}),
 	})
 }

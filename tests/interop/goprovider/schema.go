@@ -45,8 +45,9 @@ func echoSchema() *toolv1.ToolSchema {
 			"text":   text("The text."),
 			"length": number("Its length in bytes."),
 		}, "text", "length"),
-		Concurrency: &toolv1.ConcurrencySpec{Safe: true},
-		Idempotent:  true,
+		Concurrency:    &toolv1.ConcurrencySpec{Safe: true},
+		DefaultTimeout: durationpb.New(10 * time.Second),
+		Idempotent:     true,
 	}
 }
 
@@ -64,8 +65,9 @@ func writeNoteSchema() *toolv1.ToolSchema {
 			"path":  text("Path of the file."),
 			"bytes": number("Bytes written."),
 		}, "path", "bytes"),
-		Concurrency: &toolv1.ConcurrencySpec{Safe: true, KeyFields: []string{"name"}},
-		Idempotent:  true,
+		Concurrency:    &toolv1.ConcurrencySpec{Safe: true, KeyFields: []string{"name"}},
+		DefaultTimeout: durationpb.New(10 * time.Second),
+		Idempotent:     true,
 	}
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod agent_under_go_host;
+mod conformance_of_go_providers;
 mod filesystem_under_go_host;
 mod go_host;
 mod go_provider_under_go_host;
