@@ -1,6 +1,8 @@
 //! The optimised client of `cargo xtask bench`: launches the provider binary it is given, measures, and prints one
 //! JSON object. It is a program of its own because an unoptimised client would measure itself.
 
+mod exec;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,11 +25,14 @@ const FILE_SIZE: usize = 10_000;
 mod search;
 
 fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args_os().skip(1);
-    let binary = arguments.next().context("usage: bench-client PROVIDER-BINARY [TREE-TO-SEARCH]")?;
+    let usage = "usage: bench-client PROVIDER-BINARY [TREE-TO-SEARCH], or bench-client exec PROVIDER-BINARY";
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    let exec = arguments.next_if(|first| first == "exec").is_some();
+    let binary = arguments.next().context(usage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let figures = runtime.block_on(async {
         match arguments.next() {
+            None if exec => exec::measure(Path::new(&binary)).await,
             None => measure(Path::new(&binary)).await,
             Some(tree) => search::measure(Path::new(&binary), Path::new(&tree)).await,
         }
@@ -43,11 +48,11 @@ async fn measure(binary: &Path) -> anyhow::Result<Value> {
     let line = "the quick brown fox jumps over the lazy dog, again and again\n";
     std::fs::write(folder.path().join("file.txt"), line.repeat(FILE_SIZE / line.len()))?;
     let running = Launch::new(binary, CONTRACT).basic_env().start(None).await?;
-    let idle = resident_bytes(running.pid())?;
+    let idle = memory(running.pid(), "VmRSS:")?;
     let mut client = ToolServiceClient::new(running.channel());
     let config = json!({"allowed_roots": [folder.path().to_string_lossy()]});
     client.configure(pb::ConfigureRequest { config: Some(value_to_struct(config)) }).await?;
-    let configured = resident_bytes(running.pid())?;
+    let configured = memory(running.pid(), "VmRSS:")?;
 
     let (mut reads, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
     for number in 0..CALLS + CALLS / 10 {
@@ -96,10 +101,10 @@ async fn read_file(
     }
 }
 
-/// The resident memory of a process, from the kernel's account of it.
-fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
+/// The memory of a process, from the line of the kernel's account of it that begins with `what`.
+fn memory(pid: u32, what: &str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).context("no such line")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024)
 }

@@ -16,6 +16,10 @@ const SETTLE_LIMIT: Duration = Duration::from_millis(500);
 const SETTLE_LOOK: Duration = Duration::from_millis(10);
 /// After so many looks at which it did not, it has settled.
 const SETTLED: u32 = 3;
+/// Between two looks at whether a terminal is waited for.
+const WAITING_LOOK: Duration = Duration::from_millis(50);
+/// After so many looks at which it was, the caller should know.
+const WAITING: u32 = 10;
 /// What killing may take after the grace.
 const KILL_LIMIT: Duration = Duration::from_secs(3);
 
@@ -28,7 +32,7 @@ pub(crate) enum Wait {
     Exited,
     /// The time ran out.
     TimedOut,
-    /// The caller wanted to wait no longer; the command goes on.
+    /// The caller wanted to wait no longer, or the command waits for somebody to type; it goes on.
     Yielded,
     /// The call was given up.
     Cancelled,
@@ -45,6 +49,8 @@ impl Foreground {
     /// Drives the command until it ends, or waiting does.
     pub(crate) async fn wait(&mut self, timeout: Instant, yielding: Option<Instant>) -> Wait {
         let cx = self.cx.clone();
+        let terminal = self.process.waits_for_input().is_some();
+        let mut waits = 0;
         while self.process.status.is_none() && !self.process.is_over() {
             tokio::select! {
                 biased;
@@ -53,7 +59,14 @@ impl Foreground {
                 () = async { if let Some(at) = yielding { sleep_until(at).await } }, if yielding.is_some() => {
                     return Wait::Yielded;
                 }
-                () = self.step() => {}
+                () = self.step() => waits = 0,
+                () = tokio::time::sleep(WAITING_LOOK), if terminal => {
+                    waits = if self.process.waits_for_input() == Some(true) { waits + 1 } else { 0 };
+                    if waits == WAITING {
+                        // Nobody can type while the caller waits.
+                        return Wait::Yielded;
+                    }
+                }
             }
         }
         Wait::Exited
@@ -68,12 +81,14 @@ impl Foreground {
 
     /// After the shell has ended: reads on while what lives on still has something to say. Answers what lives on.
     pub(crate) async fn settle(&mut self) -> Vec<ProcessName> {
+        let cx = self.cx.clone();
         let limit = Instant::now() + SETTLE_LIMIT;
         let mut quiet = 0;
         while !self.process.is_over() && !self.process.output_ended() && quiet < SETTLED {
             let look = Instant::now() + SETTLE_LOOK;
             tokio::select! {
                 biased;
+                () = cx.cancelled() => break,
                 () = sleep_until(limit) => break,
                 () = self.step() => quiet = 0,
                 () = sleep_until(look) => {

@@ -159,6 +159,11 @@ impl Jobs {
         })
     }
 
+    /// Takes the jobs of a session out of the table.
+    pub(crate) fn take_of(&self, owner: &str) -> Vec<Arc<Job>> {
+        self.locked().jobs.extract_if(.., |_, job| job.owner == owner).map(|(_, job)| job).collect()
+    }
+
     /// All jobs, the oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Job>> {
         self.locked().jobs.values().cloned().collect()

@@ -1,6 +1,6 @@
 //! The configured provider: its root, its shell, its sandbox, its jobs.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use provider_core::jail::{JailPath, Roots};
 use provider_core::prelude::*;
 use provider_core::supervisor::sandbox::{Mode, Policy, Request, Sandbox, Wanted, default_write_paths};
 use provider_core::supervisor::{Limits, Supervisor};
+use provider_core::{HookEvent, HookPoint, Hooks};
 
 use crate::config::{ExecConfig, SandboxWanted, Survivors};
 use crate::environment::Environment;
@@ -50,6 +51,8 @@ pub struct Exec {
     write_paths: Vec<PathBuf>,
     protect: Vec<PathBuf>,
     folder: SpillFolder,
+    /// By the temporary directory of the session.
+    policies: Mutex<HashMap<PathBuf, Policy>>,
     outputs: AtomicU64,
     kept: Mutex<VecDeque<Arc<Record>>>,
 }
@@ -136,6 +139,7 @@ impl Provider for Exec {
             write_paths,
             protect,
             folder,
+            policies: Mutex::default(),
             outputs: AtomicU64::new(0),
             kept: Mutex::default(),
         })
@@ -148,6 +152,14 @@ impl Provider for Exec {
         tools.resource::<JobWrite>();
         tools.resource::<JobKill>();
         tools.data_source::<JobList>();
+    }
+
+    fn hooks(hooks: &mut Hooks<Self>) {
+        hooks.observe(HookPoint::SessionEnd, |exec: Arc<Self>, event| async move {
+            if let HookEvent::SessionEnd { session_id } = event {
+                exec.end_session(&session_id).await;
+            }
+        });
     }
 
     async fn close(&self) {
@@ -232,8 +244,35 @@ async fn choose_sandbox(config: &ExecConfig) -> Result<Sandbox, ToolError> {
 }
 
 impl Exec {
-    /// What a command of a session may do.
+    /// Ends the jobs of a session, and forgets it with all that was kept for it.
+    async fn end_session(&self, session: &str) {
+        let jobs = self.jobs.take_of(session);
+        jobs.iter().filter(|job| job.is_running()).for_each(|job| job.end(TERM, self.settings.grace));
+        for job in jobs {
+            job.record.ended().await;
+            job.record.forget();
+        }
+        if let Some(directory) = self.sessions.forget(session) {
+            // What cannot be removed now goes with the folder.
+            let directory = self.folder.path().join(directory);
+            self.policies.lock().unwrap_or_else(PoisonError::into_inner).remove(&directory);
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+
+    /// What a command of a session may do. The paths are looked at once: what is not there then cannot be made by a
+    /// command later.
     pub(crate) fn policy(&self, temporary: &Path) -> Policy {
+        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(policy) = policies.get(temporary) {
+            return policy.clone();
+        }
+        let policy = self.new_policy(temporary);
+        policies.insert(temporary.to_owned(), policy.clone());
+        policy
+    }
+
+    fn new_policy(&self, temporary: &Path) -> Policy {
         let temporary = std::iter::once(temporary.to_owned());
         let write: Vec<PathBuf> = match self.sandbox.level().map(|level| level.mode) {
             Some(Mode::ReadOnly) => temporary.collect(),

@@ -97,6 +97,8 @@ impl Record {
 
     /// The next step of a process, recorded. May be dropped and called again.
     pub(crate) async fn advance(&self, process: &mut Process) -> Step {
+        // A program that always has something to say must not keep the runtime from its timers and sockets.
+        tokio::task::yield_now().await;
         let step = process.step().await;
         if let Step::Piece(piece) = &step {
             self.take(process, piece);

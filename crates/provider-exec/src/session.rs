@@ -9,7 +9,14 @@ use provider_core::jail::{JailPath, Roots};
 
 /// The sessions of a provider.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Session>>);
+pub(crate) struct Sessions(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    sessions: HashMap<String, Session>,
+    /// How many there have been.
+    count: usize,
+}
 
 #[derive(Debug, Default)]
 struct Session {
@@ -32,14 +39,22 @@ pub(crate) struct Start {
 }
 
 impl Sessions {
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn locked(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, id: &str, work: impl FnOnce(&mut Session) -> T) -> T {
-        let mut sessions = self.locked();
-        let number = sessions.len();
-        work(sessions.entry(id.to_owned()).or_insert_with(|| Session { number, ..Session::default() }))
+        let mut known = self.locked();
+        let Known { sessions, count } = &mut *known;
+        work(sessions.entry(id.to_owned()).or_insert_with(|| {
+            *count += 1;
+            Session { number: *count, ..Session::default() }
+        }))
+    }
+
+    /// Forgets a session; answers the name of its directories.
+    pub(crate) fn forget(&self, id: &str) -> Option<String> {
+        self.locked().sessions.remove(id).map(|session| directory_name(session.number))
     }
 
     /// Where a command of the session starts. `asked` wins; else it is where the last command left the session, unless
@@ -69,7 +84,7 @@ impl Sessions {
         given: &Path,
         asked: Option<&str>,
     ) -> Result<Start, ToolError> {
-        let moved = self.locked().get(id).and_then(|session| {
+        let moved = self.locked().sessions.get(id).and_then(|session| {
             let same = given.as_os_str().is_empty() || session.given == given;
             session.moved.clone().filter(|_| same)
         });
@@ -78,7 +93,7 @@ impl Sessions {
 
     /// Where the last command left the session.
     pub(crate) fn current(&self, id: &str) -> Option<PathBuf> {
-        self.locked().get(id)?.moved.clone()
+        self.locked().sessions.get(id)?.moved.clone()
     }
 
     /// A command of the session ended in `directory`.
@@ -88,13 +103,17 @@ impl Sessions {
 
     /// The name of the session's own directories.
     pub(crate) fn directory_name(&self, id: &str) -> String {
-        format!("session-{}", self.with(id, |session| session.number))
+        directory_name(self.with(id, |session| session.number))
     }
 
     /// Whether the session is heard for the first time.
     pub(crate) fn tell_once(&self, id: &str) -> bool {
         self.with(id, |session| !std::mem::replace(&mut session.told, true))
     }
+}
+
+fn directory_name(number: usize) -> String {
+    format!("session-{number}")
 }
 
 fn located(roots: &Roots, base: &Path, asked: Option<&str>) -> Result<Start, ToolError> {

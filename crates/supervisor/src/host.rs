@@ -293,7 +293,8 @@ impl Running {
                 };
                 self.queue.push_back(event);
             }
-            Some(_) => {}
+            Some(Answer::Refused(_)) => self.over = true,
+            Some(Answer::Started(_) | Answer::Processes(_)) => {}
             None => {
                 self.lost().await;
                 self.queue.push_back(Event::GuardLost);

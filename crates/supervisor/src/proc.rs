@@ -10,12 +10,16 @@ use rustix::process::Pid;
 
 use crate::job::ProcessName;
 
-/// Longest command line in a report, in characters.
-const LONGEST_COMMAND: usize = 200;
+/// Longest command line in a report, in characters. A report of many processes still fits into one message.
+const LONGEST_COMMAND: usize = 160;
 
 /// The open `/proc`. Held open, so that a changed root directory of a guard leads nowhere else.
 #[derive(Debug)]
-pub(crate) struct Proc(OwnedFd);
+pub(crate) struct Proc {
+    root: OwnedFd,
+    /// The kernel lists the children of a process; otherwise all processes are looked at.
+    lists_children: bool,
+}
 
 /// One process at one moment. The start time tells it from a later process with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +42,15 @@ impl Stat {
 impl Proc {
     pub(crate) fn open() -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open("/proc", flags, Mode::empty()).map(Self)
+        let root = rustix::fs::open("/proc", flags, Mode::empty())?;
+        let own = std::process::id();
+        let list = format!("{own}/task/{own}/children");
+        let lists_children = openat(&root, list, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
+        Ok(Self { root, lists_children })
     }
 
     pub(crate) fn open_file(&self, path: &str) -> Result<File, Errno> {
-        openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map(File::from)
+        openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map(File::from)
     }
 
     pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
@@ -54,7 +62,7 @@ impl Proc {
 
     /// Where the link `path` leads.
     pub(crate) fn read_link(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        rustix::fs::readlinkat(&self.0, path, Vec::new()).map(std::ffi::CString::into_bytes)
+        rustix::fs::readlinkat(&self.root, path, Vec::new()).map(std::ffi::CString::into_bytes)
     }
 
     pub(crate) fn stat(&self, pid: Pid) -> Option<Stat> {
@@ -65,8 +73,12 @@ impl Proc {
     pub(crate) fn children(&self, pid: Pid) -> Vec<Pid> {
         let number = pid.as_raw_nonzero();
         let mut children = Vec::new();
+        if !self.lists_children {
+            let is_child = |child: &Pid| self.stat(*child).is_some_and(|stat| stat.parent == number.get());
+            return self.numbers_in(".").into_iter().filter_map(Pid::from_raw).filter(is_child).collect();
+        }
         // Nearly every process has one thread, and that has its number.
-        match self.threads(pid) {
+        match Some(self.numbers_in(&format!("{number}/task"))).filter(|threads| !threads.is_empty()) {
             Some(threads) => {
                 threads.iter().for_each(|thread| self.children_of(number.get(), *thread, &mut children))
             }
@@ -80,13 +92,12 @@ impl Proc {
         children.extend(numbers(&list).filter_map(Pid::from_raw));
     }
 
-    fn threads(&self, pid: Pid) -> Option<Vec<i32>> {
-        let path = format!("{}/task", pid.as_raw_nonzero());
+    /// The entries of a directory that are numbers: processes or threads.
+    fn numbers_in(&self, directory: &str) -> Vec<i32> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(&self.0, path, flags, Mode::empty()).ok()?;
-        let entries = rustix::fs::Dir::new(directory).ok()?;
-        let names = entries.filter_map(Result::ok);
-        Some(names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect())
+        let opened = openat(&self.root, directory, flags, Mode::empty()).and_then(rustix::fs::Dir::new);
+        let entries = opened.into_iter().flatten().filter_map(Result::ok);
+        entries.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
     }
 
     /// Bytes of memory that a process does not share with others.
@@ -112,6 +123,8 @@ impl Proc {
             }
             false => words.join(" "),
         };
+        // Line ends and other control characters have no place in a name.
+        let command = command.replace(char::is_control, " ");
         ProcessName { pid: number.get().unsigned_abs(), command: cut(command) }
     }
 }
@@ -152,6 +165,19 @@ mod tests {
         let pid = Pid::from_raw(42).unwrap();
         let expected = Stat { pid, parent: 7, session: 41, state: b'S', start: 12_345 };
         assert_eq!(parse_stat(pid, line), Some(expected));
+    }
+
+    #[test]
+    fn children_are_found_without_a_list_of_them() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let own = rustix::process::getpid();
+        let listed = Proc::open().unwrap();
+        let scanned = Proc { lists_children: false, ..Proc::open().unwrap() };
+        assert!(listed.children(own).contains(&pid));
+        assert!(scanned.children(own).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -39,9 +39,10 @@ struct Row {
 /// The provider cannot be built or does not answer.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let root = crate::workspace_root();
-    let [provider, client, search] = build(&root)?;
+    let [provider, client, search, exec] = build(&root)?;
     let mut rows = vec![start(&provider)?];
     rows.extend(calls(&client, &provider)?);
+    rows.extend(commands(&client, &exec)?);
     let mut page = page(&rows);
     match &arguments.tree {
         Some(tree) => page.push_str(&searches(&client, &search, tree)?),
@@ -57,11 +58,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Builds the provider and the client as they are packaged; answers their paths.
-fn build(root: &Path) -> anyhow::Result<[PathBuf; 3]> {
+fn build(root: &Path) -> anyhow::Result<[PathBuf; 4]> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["build", "--profile", "dist"]);
-    const PROGRAMS: [&str; 3] = ["provider-filesystem", "bench-client", "provider-search"];
+    const PROGRAMS: [&str; 4] = ["provider-filesystem", "bench-client", "provider-search", "provider-exec"];
     command.args(PROGRAMS.iter().flat_map(|name| ["--package", name]));
     ensure!(command.status()?.success(), "the programs do not build");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -173,6 +174,44 @@ fn searches(client: &Path, provider: &Path, tree: &Path) -> anyhow::Result<Strin
         );
     }
     Ok(text)
+}
+
+/// Commands through the exec provider, beside starting them directly.
+fn commands(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
+    let output = Command::new(client).arg("exec").arg(provider).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "the client fails");
+    let figures: Value = serde_json::from_slice(&output.stdout)?;
+    let number = |name: &str| figures[name].as_f64().with_context(|| format!("no {name}"));
+    let (ours, direct) = (Spread::read(&figures["bash_true_us"])?, Spread::read(&figures["direct_us"])?);
+    let (streamed, piped) = (number("streamed_bytes_per_second")?, number("piped_bytes_per_second")?);
+    let (idle, peak) = (number("idle_bytes")?, number("peak_bytes")?);
+    let sandbox = figures["sandbox"].as_str().unwrap_or_default();
+    Ok(vec![
+        Row {
+            what: "idle memory of provider-exec, started and connected",
+            budget: "≤ 6 MB RSS",
+            met: idle <= 6e6,
+            ours: megabytes(idle),
+            peer: "before Configure, which starts the warm guard".to_owned(),
+        },
+        Row {
+            what: "bash `true`, from the request to the result",
+            budget: "≤ 1.5 × a direct spawn",
+            met: ours.ratio(&direct) <= 1.5,
+            peer: format!(
+                "spawning `bash -c true` and waiting: {direct}; ratio {:.2}; sandbox {sandbox}",
+                ours.ratio(&direct)
+            ),
+            ours: ours.to_string(),
+        },
+        Row {
+            what: "bash streaming 1 GiB of output",
+            budget: "≥ 800 MB/s, RSS ≤ 64 MB",
+            met: streamed >= 8e8 && peak <= 64e6,
+            ours: format!("{} a second, peak {}", megabytes(streamed), megabytes(peak)),
+            peer: format!("reading the same from a pipe: {} a second", megabytes(piped)),
+        },
+    ])
 }
 
 fn megabytes(bytes: f64) -> String {

@@ -41,7 +41,8 @@ pub(crate) struct Args {
     timeout_ms: Option<f64>,
     /// What standard input holds. With background or yield_ms it stays open for job_write after that.
     stdin: Option<String>,
-    /// Whether it runs on a terminal, as for programs that ask questions; use job_write to answer. Default false.
+    /// Whether it runs on a terminal, as for programs that ask questions. When it waits for an answer the call
+    /// returns, and job_write gives one. Default false.
     #[schemars(extend("x-aliases" = ["tty"]))]
     pty: Option<bool>,
     /// Whether to return at once and let it go on as a job. Default false.
@@ -272,11 +273,7 @@ impl Call {
                 foreground.record.set_waits(waits);
                 Ok(self.go_on(foreground.process, foreground.record, started, Vec::new()))
             }
-            Wait::Cancelled => {
-                foreground.end(self.exec.settings.grace).await;
-                self.report_cancelled(&foreground);
-                Err(ToolError::cancelled())
-            }
+            Wait::Cancelled => self.cancelled(foreground).await,
             Wait::TimedOut => {
                 foreground.end(self.exec.settings.grace).await;
                 Ok(self.ended(foreground, Some(JobStatus::TimedOut), Vec::new()).await)
@@ -376,12 +373,23 @@ impl Call {
         output
     }
 
+    /// Nobody waits for the command any more.
+    async fn cancelled(&self, mut foreground: Foreground) -> Result<Output, ToolError> {
+        foreground.end(self.exec.settings.grace).await;
+        self.report_cancelled(&foreground);
+        Err(ToolError::cancelled())
+    }
+
     /// The shell has ended.
     async fn exited(&self, mut foreground: Foreground, started: SystemTime) -> Result<Output, ToolError> {
         let survivors = match foreground.process.is_over() {
             true => Vec::new(),
             false => foreground.settle().await,
         };
+        if !survivors.is_empty() && self.cx.check_cancelled().is_err() {
+            // A job is only left to a caller who is told of it.
+            return self.cancelled(foreground).await;
+        }
         if let Some(directory) = foreground.process.directory.clone() {
             self.moved(&directory.path, directory.deleted);
         }
@@ -515,8 +523,8 @@ impl Call {
             stdout: apart.map(|apart| apart.stdout.text(&hint)),
             stderr: apart.map(|apart| apart.stderr.text(&hint)),
             duration_ms: u64::try_from(record.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            truncated: cut.then_some(true),
-            omitted_bytes: cut.then_some(omitted),
+            truncated: (omitted > 0).then_some(true),
+            omitted_bytes: (omitted > 0).then_some(omitted),
             spill_path: spill_path.map(|path| path.display().to_string()),
             cwd: base.display().to_string(),
             sandbox: exec.sandbox.name(),

@@ -1,5 +1,7 @@
 //! Commands that go on beside the calls.
 
+use harness_proto::hook::v1 as hook;
+use hook::hook_subscriber_service_client::HookSubscriberServiceClient;
 use serde_json::{Value, json};
 
 use crate::support::{Place, mark, place, until, with_mark};
@@ -183,4 +185,46 @@ async fn jobs_end_with_their_provider() {
     until("the job does not begin", || with_mark(&mark).len() == 2).await;
     drop(place);
     until("the job goes on", || with_mark(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn jobs_end_with_their_session_and_others_go_on() {
+    let place = place(json!({})).await;
+    let other = place.harness.clone().in_session("other");
+    let (mine, theirs) = (mark(), mark());
+    background(&place, json!({ "command": format!("sleep {mine}") })).await;
+    let arguments = json!({ "command": format!("sleep {theirs}"), "background": true });
+    let kept = other.call("bash", arguments).await.payload()["job_id"].clone();
+    let temporary = place.run("echo $TMPDIR").await["output"].as_str().unwrap().trim().to_owned();
+    let payload = hook::SessionEndPayload { session_id: "session-1".to_owned(), ..Default::default() };
+    let request = hook::DispatchHookRequest {
+        payload: Some(hook::HookPayload { payload: Some(hook::hook_payload::Payload::SessionEnd(payload)) }),
+        mode: hook::HookMode::Observe.into(),
+        subscription_id: None,
+    };
+    HookSubscriberServiceClient::new(place.harness.channel()).dispatch_hook(request).await.unwrap();
+    until("the job goes on", || with_mark(&mine).is_empty()).await;
+    until("its directory stays", || !std::path::Path::new(&temporary).exists()).await;
+    assert_eq!(with_mark(&theirs).len(), 1);
+    let list = place.tool("job_list", json!({})).await;
+    assert_eq!(list["jobs"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["jobs"][0]["job_id"], kept);
+}
+
+#[tokio::test]
+async fn a_question_on_a_terminal_comes_back_to_the_caller() {
+    let place = place(json!({})).await;
+    let result = place
+        .bash(json!({ "command": "read -p 'sure? ' x; echo got:$x", "pty": true }))
+        .await
+        .payload()
+        .clone();
+    assert_eq!(
+        (&result["status"], &result["output"], &result["waiting_for_input"]),
+        (&json!("running"), &json!("sure? "), &json!(true)),
+        "{result}"
+    );
+    let answer = place.tool("job_write", json!({ "job_id": result["job_id"], "input": "yes\n" })).await;
+    assert_eq!(answer["status"], "exited", "{answer}");
+    assert!(answer["output"].as_str().unwrap().ends_with("got:yes\n"), "{answer}");
 }

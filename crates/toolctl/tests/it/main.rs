@@ -6,6 +6,7 @@ mod call;
 mod check;
 mod dev;
 mod diff;
+mod exec;
 mod inspect;
 mod new;
 mod session;

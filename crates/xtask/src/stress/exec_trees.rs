@@ -162,10 +162,8 @@ impl Trees {
             }
             End::KillGuard => kill_guard(&mark),
         }
-        if !matches!(end, End::StopProvider | End::KillProvider) {
-            kill_jobs(&provider).await?;
-        }
-        nothing_left(&mark, &what).await?;
+        let provider = (!matches!(end, End::StopProvider | End::KillProvider)).then_some(provider);
+        nothing_left(&mark, &what, provider.as_ref()).await?;
         Ok(begun.elapsed())
     }
 }
@@ -217,9 +215,14 @@ fn marked(mark: &str) -> Vec<i32> {
     numbers.filter(is_marked).collect()
 }
 
-async fn nothing_left(mark: &str, what: &str) -> anyhow::Result<()> {
+/// Waits until no process of the round is left. A call that was given up in the moment of its end may have become a
+/// job, so jobs are ended again each time.
+async fn nothing_left(mark: &str, what: &str, provider: Option<&Provider>) -> anyhow::Result<()> {
     let limit = Instant::now() + LIMIT;
     loop {
+        if let Some(provider) = provider {
+            kill_jobs(provider).await?;
+        }
         // Two looks: a process that forks and ends between two reads of the list may be in neither.
         let left: Vec<i32> = marked(mark).into_iter().chain(marked(mark)).collect();
         if left.is_empty() {
