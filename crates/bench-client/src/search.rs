@@ -87,7 +87,7 @@ const AGAIN: &[(&str, &str, &str)] = &[
 ];
 
 /// Measures everything on `tree`, with a provider of its own.
-pub async fn measure(binary: &Path, tree: &Path) -> anyhow::Result<Value> {
+pub(crate) async fn measure(binary: &Path, tree: &Path) -> anyhow::Result<Value> {
     small_folder(tree)?;
     let mut figures = serde_json::Map::new();
     let provider = Provider::start(binary, tree).await?;

@@ -246,7 +246,7 @@ fn paired(
 fn once(patch: &ParsedPatch, paths: &[JailPath]) -> Result<(), ToolError> {
     let (_, indices) = batch::distinct(paths.to_vec())?;
     let twice = |index: &usize| indices.iter().filter(|other| *other == index).count() > 1;
-    match indices.iter().position(|index| twice(index)) {
+    match indices.iter().position(twice) {
         Some(position) => {
             let FilePatch { path, .. } = &patch.files[position];
             let text = format!(

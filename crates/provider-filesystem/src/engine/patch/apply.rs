@@ -76,7 +76,7 @@ pub fn apply(text: &Text<'_>, hunks: &[Hunk]) -> Result<Applied, SpliceError> {
 
 /// The content of a file that a patch adds.
 pub(crate) fn added(hunks: &[Hunk]) -> String {
-    let lines: Vec<&HunkLine> = hunks.iter().flat_map(Hunk::new).collect();
+    let lines: Vec<&HunkLine> = hunks.iter().flat_map(Hunk::after).collect();
     let mut content = String::new();
     for (index, line) in lines.iter().enumerate() {
         content.push_str(&line.text);
@@ -236,7 +236,7 @@ impl Run<'_, '_> {
             places,
             explained: explained.map(Explained),
         };
-        let old_lines = hunk.old().count();
+        let old_lines = hunk.before().count();
         let shifted = |line: usize, grown: isize| line.saturating_add_signed(grown) + 1;
         match self.find(hunk) {
             Found::At(line) => {
@@ -244,7 +244,7 @@ impl Run<'_, '_> {
                 report(Status::Applied, vec![place], None)
             }
             Found::Already(line) => {
-                let new_lines = hunk.new().count().max(1);
+                let new_lines = hunk.after().count().max(1);
                 self.cursor = self.cursor.max((line + new_lines).min(self.file.len()));
                 let start_line = shifted(line, self.grown);
                 let place = Place { start_line, end_line: start_line + new_lines - 1 };
@@ -261,7 +261,7 @@ impl Run<'_, '_> {
     }
 
     fn find(&mut self, hunk: &Hunk) -> Found {
-        let old = self.file.numbers_of(hunk.old());
+        let old = self.file.numbers_of(hunk.before());
         if old.is_empty() {
             return self.find_insertion(hunk);
         }
@@ -301,7 +301,7 @@ impl Run<'_, '_> {
             hunk.lines.iter().any(|line| line.kind == LineKind::Insert && !line.text.trim().is_empty());
         if only_adds && telling {
             let leading = hunk.lines.iter().take_while(|line| line.kind == LineKind::Insert).count();
-            let new = self.file.numbers_of(hunk.new());
+            let new = self.file.numbers_of(hunk.after());
             if let Some(start) = line.checked_sub(leading)
                 && self.file.is_at(&new, start)
             {
@@ -313,7 +313,7 @@ impl Run<'_, '_> {
 
     /// A hunk without any line that stays or goes.
     fn find_insertion(&mut self, hunk: &Hunk) -> Found {
-        let new = self.file.numbers_of(hunk.new());
+        let new = self.file.numbers_of(hunk.after());
         let there =
             |line: usize| if self.file.is_at(&new, line) { Found::Already(line) } else { Found::At(line) };
         if !hunk.anchors.is_empty() {
@@ -363,7 +363,7 @@ impl Run<'_, '_> {
 
     /// A hunk whose old lines are nowhere, if its new ones are there, in one place.
     fn already(&self, hunk: &Hunk) -> Option<Found> {
-        let new = self.file.numbers_of(hunk.new());
+        let new = self.file.numbers_of(hunk.after());
         let telling =
             hunk.lines.iter().any(|line| line.kind == LineKind::Insert && !line.text.trim().is_empty())
                 || new.len() > 2;
@@ -485,7 +485,7 @@ impl Run<'_, '_> {
                 ),
             };
         }
-        let old: String = hunk.old().map(|line| format!("{}\n", line.text)).collect();
+        let old: String = hunk.before().map(|line| format!("{}\n", line.text)).collect();
         let explanation = Explanation::of(self.file.body, &old).to_string();
         // It speaks to those who edit.
         let explanation = explanation

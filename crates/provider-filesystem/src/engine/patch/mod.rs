@@ -90,12 +90,12 @@ pub enum LineKind {
 
 impl Hunk {
     /// The lines that must be in the file.
-    pub(crate) fn old(&self) -> impl Iterator<Item = &HunkLine> {
+    pub(crate) fn before(&self) -> impl Iterator<Item = &HunkLine> {
         self.lines.iter().filter(|line| line.kind != LineKind::Insert)
     }
 
     /// The lines that will be in the file.
-    pub(crate) fn new(&self) -> impl Iterator<Item = &HunkLine> {
+    pub(crate) fn after(&self) -> impl Iterator<Item = &HunkLine> {
         self.lines.iter().filter(|line| line.kind != LineKind::Delete)
     }
 

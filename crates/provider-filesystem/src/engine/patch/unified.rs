@@ -200,7 +200,7 @@ impl<'l, 'a> Reader<'l, 'a> {
     }
 
     fn check(&mut self, line: &Line<'_>, header: &HunkHeader, mut hunk: Hunk) -> Result<Hunk, ParseError> {
-        let counts = |hunk: &Hunk| (hunk.old().count(), hunk.new().count());
+        let counts = |hunk: &Hunk| (hunk.before().count(), hunk.after().count());
         let claimed = (header.old_lines, header.new_lines);
         // An empty line between two files was taken for one that stays.
         while counts(&hunk) != claimed

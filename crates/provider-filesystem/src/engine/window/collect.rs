@@ -102,7 +102,8 @@ impl Collector {
 
     /// Takes the chunk at `at`. The first chunk holds the whole byte order mark, if there is one.
     pub(super) fn feed(&mut self, at: u64, bytes: &[u8]) {
-        let mark = if at == 0 && !self.is_unmarked && bytes.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
+        let mark =
+            if at == 0 && !self.is_unmarked && bytes.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
         let mut used = mark;
         if self.phase == Phase::Before {
             used = self.seek(at, bytes, mark);

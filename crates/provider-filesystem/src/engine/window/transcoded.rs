@@ -57,7 +57,13 @@ impl<'a, R: Read + Seek> Pass<'a, R> {
         let mut mark = Vec::new();
         counted.by_ref().take(detected.bom_len as u64).read_to_end(&mut mark)?;
         let text = Transcoded::new(counted, detected.encoding);
-        Ok(Self { text, scan: Scan::new(false).unmarked(), chunk: Vec::with_capacity(CHUNK), at: 0, at_end: false })
+        Ok(Self {
+            text,
+            scan: Scan::new(false).unmarked(),
+            chunk: Vec::with_capacity(CHUNK),
+            at: 0,
+            at_end: false,
+        })
     }
 
     /// Reads on; `false` at the end.
