@@ -12,7 +12,7 @@ use crate::journal::Transaction;
 use crate::staleness::{self, fingerprint, sha256};
 
 /// Larger files are not edited as a whole in memory. In bytes.
-const LARGEST_FILE: u64 = 512 << 20;
+pub(crate) const LARGEST_FILE: u64 = 512 << 20;
 
 /// What a change will do: shown by a preview, done by a call.
 pub(crate) struct Plan {

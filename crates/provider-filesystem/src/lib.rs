@@ -12,6 +12,7 @@ mod document;
 pub mod engine;
 mod entries;
 mod journal;
+mod large;
 mod media;
 mod memory;
 mod provider;

@@ -125,6 +125,20 @@ impl Memory {
         replaced: Option<&str>,
     ) {
         let total = content.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        let content = (content.len() <= LARGEST_CONTENT).then(|| content.into());
+        self.wrote_lines(session, path, sha256, total, content, replaced);
+    }
+
+    /// [`Memory::wrote`] for a file of `total` lines, with its content if that is to be kept.
+    pub(crate) fn wrote_lines(
+        &self,
+        session: &str,
+        path: &Path,
+        sha256: String,
+        total: u64,
+        content: Option<Arc<[u8]>>,
+        replaced: Option<&str>,
+    ) {
         let key = (session.to_owned(), path.to_owned());
         let mut files = self.files();
         let unread = replaced.is_some() && files.get(&key).is_none_or(|seen| seen.unread);
@@ -135,7 +149,6 @@ impl Memory {
         if knew_all {
             lines.add(1, total);
         }
-        let content = (content.len() <= LARGEST_CONTENT).then(|| content.into());
         files.put(key, Seen { sha256, content, unread, lines });
     }
 

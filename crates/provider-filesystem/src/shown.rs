@@ -4,6 +4,10 @@ use provider_core::{DiffHunk, DiffLine, LineChange, Node, Style};
 
 use crate::engine::diff::{Diff, Hunk, MAX_UNIFIED_BYTES, Op};
 
+/// The note on an edit whose text was found with other line endings.
+pub(crate) const MATCHED_BUT_FOR_ENDINGS: &str =
+    "old_str matched but for its line endings; those of the file were kept";
+
 /// What a change shows: the target, the diff, and what the lines alone would not tell.
 pub(crate) fn change(headline: &str, diff: &Diff, notes: &[String]) -> Node {
     let mut nodes = vec![Node::styled(headline, Style::Bold)];

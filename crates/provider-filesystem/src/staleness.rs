@@ -18,7 +18,12 @@ const SHOWN_CHANGE: usize = 8 << 10;
 
 /// SHA-256 in lower-case hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
         // Writing to a String cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
@@ -114,16 +119,44 @@ pub(crate) fn check_edit(
     }
 }
 
+/// [`check_edit`] for a file that is not in memory, of which `hash` is the SHA-256.
+///
+/// # Errors
+/// `stale`, as [`check_edit`].
+pub(crate) fn check_edit_by_hash(
+    filesystem: &Filesystem,
+    shown: &str,
+    real: &Path,
+    hash: &str,
+    claim: &Claim<'_>,
+) -> Result<EditCondition, ToolError> {
+    if let Some(expected) = claim.expected_sha256 {
+        compare_hashes(shown, expected, hash)?;
+    }
+    if is_waived(filesystem, claim) {
+        return Ok(EditCondition::Free);
+    }
+    let strict = filesystem.stale == Stale::Strict;
+    match filesystem.memory.seen(claim.session, real) {
+        Some(seen) if seen.sha256 != hash && strict => Err(changed_error(shown, "", hash)),
+        Some(seen) if seen.sha256 != hash => Ok(EditCondition::OnlyIfUnique(Box::new(seen))),
+        None if strict => Err(unread(shown)),
+        _ => Ok(EditCondition::Free),
+    }
+}
+
+/// The note on an edit that was made although its file had changed.
+pub(crate) fn changed_unseen(shown: &str) -> String {
+    format!("{shown} was changed by something else since it was read; old_str still occurs exactly once")
+}
+
 fn is_waived(filesystem: &Filesystem, claim: &Claim<'_>) -> bool {
     claim.force || claim.session.is_empty() || filesystem.stale == Stale::Off
 }
 
 fn check_hash(target: &Target<'_>, claim: &Claim<'_>) -> Result<(), ToolError> {
     let Some(expected) = claim.expected_sha256 else { return Ok(()) };
-    if expected.len() != 64 || !expected.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        let text = "expected_sha256: wanted 64 hexadecimal digits, as read_file answers them in sha256";
-        return Err(ToolError::invalid_arguments(text));
-    }
+    check_spelling(expected)?;
     let Some(content) = target.content else {
         let text = format!(
             "{}: expected_sha256 was given, but there is no such file; nothing was changed",
@@ -131,16 +164,27 @@ fn check_hash(target: &Target<'_>, claim: &Claim<'_>) -> Result<(), ToolError> {
         );
         return Err(ToolError::new(Code::Stale, text));
     };
-    let found = sha256(content);
+    compare_hashes(target.shown, expected, &sha256(content))
+}
+
+fn check_spelling(expected: &str) -> Result<(), ToolError> {
+    if expected.len() != 64 || !expected.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let text = "expected_sha256: wanted 64 hexadecimal digits, as read_file answers them in sha256";
+        return Err(ToolError::invalid_arguments(text));
+    }
+    Ok(())
+}
+
+fn compare_hashes(shown: &str, expected: &str, found: &str) -> Result<(), ToolError> {
+    check_spelling(expected)?;
     if found.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
     let text = format!(
-        "{}: expected_sha256 is {expected}, but the file has {found}; nothing was changed. Read it again and repeat \
-         the call with the new hash",
-        target.shown
+        "{shown}: expected_sha256 is {expected}, but the file has {found}; nothing was changed. Read it again and repeat \
+         the call with the new hash"
     );
-    Err(ToolError::new(Code::Stale, text).with_detail("sha256", found))
+    Err(ToolError::new(Code::Stale, text).with_detail("sha256", found.to_owned()))
 }
 
 fn unread(shown: &str) -> ToolError {
@@ -152,25 +196,30 @@ fn unread(shown: &str) -> ToolError {
 
 /// The error for a file that something else changed since it was read.
 pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
-    let mut text = format!(
-        "{shown} was changed by something else since it was read; nothing was changed here. Read it again and repeat, or \
-         pass force: true."
-    );
+    let mut what = String::new();
     match &seen.content {
         Some(before) => {
             let diff = Diff::of_files(before, now);
             let _ = write!(
-                text,
+                what,
                 " What changed since:\n{}",
                 diff.unified(Some(shown), Some(shown), SHOWN_CHANGE)
             );
             for remark in diff.remarks() {
-                let _ = writeln!(text, "{remark}");
+                let _ = writeln!(what, "{remark}");
             }
         }
-        None => text.push_str(" The file is too large to show what changed."),
+        None => what.push_str(" The file is too large to show what changed."),
     }
-    ToolError::new(Code::Stale, text.trim_end()).with_detail("sha256", sha256(now))
+    changed_error(shown, what.trim_end(), &sha256(now))
+}
+
+fn changed_error(shown: &str, what: &str, now: &str) -> ToolError {
+    let text = format!(
+        "{shown} was changed by something else since it was read; nothing was changed here. Read it again and repeat, or \
+         pass force: true.{what}"
+    );
+    ToolError::new(Code::Stale, text).with_detail("sha256", now.to_owned())
 }
 
 #[cfg(test)]

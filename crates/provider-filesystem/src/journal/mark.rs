@@ -43,13 +43,13 @@ pub(crate) enum Mark {
 impl Mark {
     /// A file with this content.
     pub(crate) fn of_file(content: &[u8], metadata: &Metadata) -> Self {
-        Self::File {
-            sha256: sha256(content),
-            size: content.len() as u64,
-            mode: metadata.mode,
-            uid: metadata.uid,
-            gid: metadata.gid,
-        }
+        Self::of_hash(&sha256(content), content.len() as u64, metadata)
+    }
+
+    /// A file of `size` bytes whose content has this hash.
+    pub(crate) fn of_hash(sha256: &str, size: u64, metadata: &Metadata) -> Self {
+        let sha256 = sha256.to_owned();
+        Self::File { sha256, size, mode: metadata.mode, uid: metadata.uid, gid: metadata.gid }
     }
 
     /// Whatever is at `path`, itself if it is a symbolic link, with everything beneath.

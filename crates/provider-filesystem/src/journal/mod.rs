@@ -31,7 +31,7 @@ pub(crate) use delta::Delta;
 pub(crate) use entry::{Entry, Header, Step};
 pub(crate) use mark::Mark;
 pub(crate) use store::{QUOTA, Store};
-pub(crate) use transaction::{Transaction, ask};
+pub(crate) use transaction::{Exchanged, Transaction, ask};
 
 /// How many changes are made between two looks at what has become too old or too much.
 const PRUNE_EVERY: u64 = 64;

@@ -1,6 +1,7 @@
 //! Doing several steps, all or none.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use provider_core::jail::{JailPath, PathError, Staged, StagedCopy, WriteLock};
@@ -31,6 +32,22 @@ pub(crate) struct Transaction {
     bytes: Vec<u8>,
     effects: Vec<String>,
     undoes: Option<String>,
+}
+
+/// A part of a large file that was exchanged.
+pub(crate) struct Exchanged<'a> {
+    /// The hash of the file before.
+    pub(crate) before: &'a str,
+    /// The hash of the file after.
+    pub(crate) after: &'a str,
+    /// How many bytes it had.
+    pub(crate) size: u64,
+    /// Where the part stood.
+    pub(crate) range: Range<u64>,
+    /// The part before.
+    pub(crate) old: &'a [u8],
+    /// The part after.
+    pub(crate) new: &'a [u8],
 }
 
 /// What a transaction that was made leaves to say.
@@ -69,6 +86,21 @@ impl Transaction {
             _ => (Step::Create { path, after: mark }, "created"),
         };
         self.push(step, Ready::Content(Box::new(lock), staged), format!("{verb} {shown}"));
+    }
+
+    /// The same for a file that is not in memory, of which a part was exchanged. It is not written in place.
+    pub(crate) fn put_exchanged(&mut self, lock: WriteLock, staged: Staged, exchanged: &Exchanged<'_>) {
+        let path = lock.path().real_absolute();
+        let shown = lock.path().to_string();
+        let in_memory = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let (prefix, suffix) = (exchanged.range.start, exchanged.size - exchanged.range.end);
+        let size = prefix + exchanged.new.len() as u64 + suffix;
+        let metadata = lock.metadata().unwrap_or(staged.metadata());
+        let before = Mark::of_hash(exchanged.before, exchanged.size, metadata);
+        let after = Mark::of_hash(exchanged.after, size, staged.metadata());
+        let delta = Delta::of_span(in_memory(prefix), in_memory(suffix), exchanged.old, &mut self.bytes);
+        let step = Step::Content { path, before, after, delta, in_place: false };
+        self.push(step, Ready::Content(Box::new(lock), staged), format!("changed {shown}"));
     }
 
     /// A copy gets its name, `to`.

@@ -1,19 +1,22 @@
 //! `edit_file`: replaces a piece of text, and not one byte more.
 
+use std::path::Path;
 use std::time::Duration;
 
 use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::cancellable::Cancellable;
 use crate::change::{Applied, Call, Locked, Plan, peek};
 use crate::engine::edit::{Edit, EditError, LineRange, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
 use crate::engine::notebook::{CellAction, CellChange, CellError, CellType, Notebook, change as change_cell};
 use crate::engine::text::Text;
+use crate::large::{self, Asked};
 use crate::provider::Located;
 use crate::shown;
-use crate::staleness::{self, Claim, EditCondition, Target, check_edit};
+use crate::staleness::{self, Claim, EditCondition, Target, changed_unseen, check_edit};
 
 /// Replaces text in a file. old_str must be in the file exactly (line endings aside) and only once, unless
 /// replace_all, expected_count or near_line say otherwise; give a few lines around the place to make it unique.
@@ -142,6 +145,9 @@ impl Preview for EditFile {
         let (node, fingerprint) = cx
             .blocking(move || {
                 let real = path.resolved()?.absolute();
+                if let Some(shown) = preview_large(&filesystem, &path, &real, &args, &session)? {
+                    return Ok(shown);
+                }
                 let planned = planned(&filesystem, &path, &real, &args, &session, peek(&path)?)?;
                 let headline = format!("edit {}", real.display());
                 Ok((
@@ -170,7 +176,83 @@ fn undecided(args: &Args) -> Node {
     ])
 }
 
+/// The preview of an edit of a large file, where that is possible without having all of it in memory.
+fn preview_large(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    real: &Path,
+    args: &Args,
+    session: &str,
+) -> Result<Option<(Node, String)>, ToolError> {
+    let Some(asked) = args.asked(session)? else { return Ok(None) };
+    let Some((file, size)) = large::open(path)? else { return Ok(None) };
+    let planned = large::planned(filesystem, &path.to_string(), real, &asked, &file, size)
+        .map_err(|error| large::unreadable(path, &error))?;
+    Ok(planned.map(|planned| {
+        let headline = format!("edit {}", real.display());
+        (shown::change(&headline, &planned.diff, &planned.notes), planned.fingerprint(real))
+    }))
+}
+
+/// The edit of a large file, likewise.
+fn edit_large(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    args: &Args,
+    cx: &Cx<Events>,
+) -> Result<Option<Output>, ToolError> {
+    let Some(asked) = args.asked(cx.session_id())? else { return Ok(None) };
+    let Some((lock, file, size)) = large::lock(path)? else { return Ok(None) };
+    let (shown, real) = (path.to_string(), lock.path().absolute());
+    let source = Cancellable::new(&file, cx);
+    let planned = large::planned(filesystem, &shown, &real, &asked, source, size);
+    let planned = planned.map_err(|error| large::unreadable(path, &error))?;
+    let Some(planned) = planned else { return Ok(None) };
+    if real != path.absolute() {
+        cx.note(format!("{path} leads through a symbolic link; {} was changed", lock.path()));
+    }
+    let Applied { sha256, change_id } = planned.apply(filesystem, lock, &file, EditFile::NAME, cx)?;
+    let LineRange { start_line, end_line } = planned.replacement;
+    Ok(Some(Output {
+        replacements: vec![Lines { start_line, end_line }],
+        changed: planned.changed(),
+        sha256,
+        change_id,
+        diff: shown::unified(&planned.diff, &shown, false),
+        path: shown,
+    }))
+}
+
+impl Args {
+    fn select(&self) -> Result<Select, ToolError> {
+        Select::from_arguments(self.replace_all.unwrap_or(false), self.expected_count, self.near_line)
+            .map_err(|error| ToolError::invalid_arguments(error.to_string()))
+    }
+
+    fn claim<'a>(&'a self, session: &'a str) -> Claim<'a> {
+        Claim {
+            session,
+            expected_sha256: self.expected_sha256.as_deref(),
+            force: self.force.unwrap_or(false),
+        }
+    }
+
+    /// The edit of one place in a text, if that is what is asked for.
+    fn asked<'a>(&'a self, session: &'a str) -> Result<Option<Asked<'a>>, ToolError> {
+        let is_text = self.cell_id.is_none() && self.cell_action.is_none() && self.cell_type.is_none();
+        if !is_text || self.old_str.is_empty() {
+            return Ok(None);
+        }
+        let replacement =
+            Replacement { old_str: &self.old_str, new_str: &self.new_str, select: self.select()? };
+        Ok(Some(Asked { replacement, claim: self.claim(session) }))
+    }
+}
+
 fn edit(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Events>) -> Result<Output, ToolError> {
+    if let Some(output) = edit_large(filesystem, path, args, cx)? {
+        return Ok(output);
+    }
     let mut locked = Locked::lock(path)?;
     let before = locked.before.take();
     let planned = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
@@ -196,7 +278,7 @@ struct Planned {
 fn planned(
     filesystem: &Filesystem,
     path: &JailPath,
-    real: &std::path::Path,
+    real: &Path,
     args: &Args,
     session: &str,
     before: Option<Vec<u8>>,
@@ -210,15 +292,8 @@ fn planned(
     };
     let shown = path.to_string();
     let target = Target { shown: &shown, real, content: Some(&before) };
-    let claim = Claim {
-        session,
-        expected_sha256: args.expected_sha256.as_deref(),
-        force: args.force.unwrap_or(false),
-    };
-    let condition = check_edit(filesystem, &target, &claim)?;
-    let select =
-        Select::from_arguments(args.replace_all.unwrap_or(false), args.expected_count, args.near_line);
-    let select = select.map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+    let condition = check_edit(filesystem, &target, &args.claim(session))?;
+    let select = args.select()?;
     let text = Text::parse(&before).map_err(|binary| {
         ToolError::new(Code::Binary, format!("{shown}: {binary}; it cannot be edited as text"))
     })?;
@@ -231,12 +306,10 @@ fn planned(
         if edit.replacements.len() != 1 || select != Select::Unique || args.old_str.is_empty() {
             return Err(staleness::changed(&shown, &seen, &before));
         }
-        notes.push(format!(
-            "{shown} was changed by something else since it was read; old_str still occurs exactly once"
-        ));
+        notes.push(changed_unseen(&shown));
     }
     if edit.matched == MatchKind::LineEndings {
-        notes.push("old_str matched but for its line endings; those of the file were kept".to_owned());
+        notes.push(shown::MATCHED_BUT_FOR_ENDINGS.to_owned());
     }
     if !edit.changed {
         notes.push("no change: the file already is what the edit makes of it".to_owned());

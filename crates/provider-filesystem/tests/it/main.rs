@@ -5,6 +5,7 @@ mod arguments;
 mod bytes;
 mod encodings;
 mod entries;
+mod large;
 mod listing;
 mod matching;
 mod metadata;

@@ -23,7 +23,7 @@ use super::find::find;
 use super::text::LineIndex;
 
 /// Files of more bytes are not searched for something similar.
-const MAX_SEARCHED_BYTES: usize = 32 * 1024 * 1024;
+pub const MAX_SEARCHED_BYTES: usize = 8 * 1024 * 1024;
 
 /// More bytes of a nearest text are not shown.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
@@ -71,13 +71,21 @@ pub struct Nearest {
 }
 
 impl Explanation {
+    /// What can be said of a text that does not occur in a file too large to be searched for something similar.
+    #[must_use]
+    pub fn unsearched(needle: &str) -> Self {
+        let cleaned = line_numbers::without_line_numbers(needle);
+        let reasons = cleaned.iter().map(|_| Reason::LineNumbers).collect();
+        Self { reasons, nearest: None, cleaned, search: Search::TooLarge }
+    }
+
     /// Explains why `needle` does not occur in `haystack`.
     #[must_use]
     pub fn of(haystack: &str, needle: &str) -> Self {
         let cleaned = line_numbers::without_line_numbers(needle);
         let mut reasons: Vec<Reason> = cleaned.iter().map(|_| Reason::LineNumbers).collect();
         if haystack.len() > MAX_SEARCHED_BYTES {
-            return Self { reasons, nearest: None, cleaned, search: Search::TooLarge };
+            return Self::unsearched(needle);
         }
         let search = if haystack.is_empty() { Search::Empty } else { Search::Done };
         let index = LineIndex::new(haystack);
