@@ -2,6 +2,8 @@
 //! JSON object. It is a program of its own because an unoptimised client would measure itself.
 
 mod exec;
+mod files;
+mod search;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -22,10 +24,9 @@ const CALLS: usize = 5_000;
 /// The file that is read, in bytes.
 const FILE_SIZE: usize = 10_000;
 
-mod search;
-
 fn main() -> anyhow::Result<()> {
-    let usage = "usage: bench-client PROVIDER-BINARY [TREE-TO-SEARCH], or bench-client exec PROVIDER-BINARY";
+    let usage =
+        "usage: bench-client PROVIDER-BINARY [files | TREE-TO-SEARCH], or bench-client exec PROVIDER-BINARY";
     let mut arguments = std::env::args_os().skip(1).peekable();
     let exec = arguments.next_if(|first| first == "exec").is_some();
     let binary = arguments.next().context(usage)?;
@@ -34,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         match arguments.next() {
             None if exec => exec::measure(Path::new(&binary)).await,
             None => measure(Path::new(&binary)).await,
+            Some(what) if what == "files" => files::measure(Path::new(&binary)).await,
             Some(tree) => search::measure(Path::new(&binary), Path::new(&tree)).await,
         }
     })?;
@@ -102,9 +104,9 @@ async fn read_file(
 }
 
 /// The memory of a process, from the line of the kernel's account of it that begins with `what`.
-fn memory(pid: u32, what: &str) -> anyhow::Result<u64> {
+fn memory(pid: u32, what: &'static str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).context("no such line")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).context(what)?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024)
 }

@@ -43,6 +43,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut rows = vec![start(&provider)?];
     rows.extend(calls(&client, &provider)?);
     rows.extend(commands(&client, &exec)?);
+    rows.extend(files(&client, &provider)?);
     let mut page = page(&rows);
     match &arguments.tree {
         Some(tree) => page.push_str(&searches(&client, &search, tree)?),
@@ -210,6 +211,36 @@ fn commands(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
             met: streamed >= 8e8 && peak <= 64e6,
             ours: format!("{} a second, peak {}", megabytes(streamed), megabytes(peak)),
             peer: format!("reading the same from a pipe: {} a second", megabytes(piped)),
+/// What the client measures on files that are not small.
+fn files(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
+    let output = Command::new(client).arg(provider).arg("files").stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "the client fails");
+    let figures: Value = serde_json::from_slice(&output.stdout)?;
+    let bytes = |name: &str| figures[name].as_f64().with_context(|| format!("no {name}"));
+    let (window_peak, edit_peak) = (bytes("window_peak_bytes")?, bytes("edit_peak_bytes")?);
+    let (window, edit) = (Spread::read(&figures["window_us"])?, Spread::read(&figures["edit_us"])?);
+    let (copy, explain) = (Spread::read(&figures["copy_us"])?, Spread::read(&figures["explain_us"])?);
+    Ok(vec![
+        Row {
+            what: "ten lines at line 10 million of a file of 2 GiB",
+            budget: "RSS ≤ 64 MB",
+            met: window_peak <= 64e6,
+            ours: format!("peak {}", megabytes(window_peak)),
+            peer: window.to_string(),
+        },
+        Row {
+            what: "edit of one line of a file of 200 MB",
+            budget: "RSS ≤ 64 MB; ≤ 2× `cp` and `sync`",
+            met: edit_peak <= 64e6 && edit.ratio(&copy) <= 2.0,
+            ours: format!("peak {}; {edit}", megabytes(edit_peak)),
+            peer: format!("`cp large copy; sync copy`: {copy}; ratio {:.2}", edit.ratio(&copy)),
+        },
+        Row {
+            what: "why a text of eight lines is not in a file of 20,000 lines",
+            budget: "≤ 200 ms",
+            met: explain.median <= Duration::from_millis(200),
+            ours: explain.to_string(),
+            peer: "the whole call of edit_file over gRPC".to_owned(),
         },
     ])
 }
