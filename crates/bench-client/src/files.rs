@@ -148,7 +148,7 @@ impl Provider {
                     outcome = Some((Ok(payload.unwrap_or_default()), begun.elapsed()));
                 }
                 Some(Event::Error(error)) => {
-                    let message = error.error.map(|error| error.message).unwrap_or_default();
+                    let message = error.message;
                     outcome = Some((Err(message), begun.elapsed()));
                 }
                 _ => {}

@@ -211,6 +211,10 @@ fn commands(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
             met: streamed >= 8e8 && peak <= 64e6,
             ours: format!("{} a second, peak {}", megabytes(streamed), megabytes(peak)),
             peer: format!("reading the same from a pipe: {} a second", megabytes(piped)),
+        },
+    ])
+}
+
 /// What the client measures on files that are not small.
 fn files(client: &Path, provider: &Path) -> anyhow::Result<Vec<Row>> {
     let output = Command::new(client).arg(provider).arg("files").stderr(Stdio::inherit()).output()?;
