@@ -13,6 +13,9 @@ import (
 	"github.com/pluggable-harness/catalog/tests/interop/gen/logv1"
 )
 
+// patience is how long an entry may take: a host need not answer either.
+const patience = 2 * time.Second
+
 // kernel is the callback connection, which may never come: a host need not serve it.
 type kernel struct {
 	ready  chan struct{}
@@ -36,7 +39,7 @@ func dialKernel(broker *goplugin.GRPCBroker) *kernel {
 func (k *kernel) log(ctx context.Context, session, message string, fields map[string]any) {
 	select {
 	case <-k.ready:
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience):
 		return
 	case <-ctx.Done():
 		return
@@ -58,5 +61,7 @@ func (k *kernel) log(ctx context.Context, session, message string, fields map[st
 	if session != "" {
 		request.SessionId = &session
 	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
 	_, _ = k.client.Log(ctx, request)
 }

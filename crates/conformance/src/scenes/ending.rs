@@ -33,6 +33,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 const SILENT_START: Duration = Duration::from_millis(500);
 /// The deadline that calls run into.
 const TIME: Duration = Duration::from_millis(2_500);
+/// How long after its time a stream is read on, for an end that is under way.
+const AFTER_TIME: Duration = Duration::from_millis(500);
 
 /// Why nothing here can be looked at.
 pub(crate) const NO_LONG_CALL: &str = "the calls file lists no long call";
@@ -199,14 +201,20 @@ fn reported(run: &Run<'_>, call: &Call, transcript: &Transcript) {
 
 async fn deadline(run: &Run<'_>, call: &Call) {
     let Some(underway) = Underway::start(run, call, Some(TIME)).await else { return };
-    let Underway { session, before, running, .. } = underway;
-    let Ok(Ok(transcript)) = timeout(TIME + SWEEP_LIMIT, running).await else {
-        return run.judge.fail(DEADLINE, format!("{}: the stream is open after it", call.tool));
-    };
-    session.look_through(&call.tool, &transcript);
-    let own = match transcript.first_terminal() {
-        Some((_, Terminal::Error(error))) if error.category() == ToolErrorCategory::Timeout => Ok(()),
-        _ => Err(format!("{} ended with {}", call.tool, transcript.ending())),
+    let Underway { session, before, mut running, .. } = underway;
+    let own = match timeout(TIME + AFTER_TIME, &mut running).await {
+        Ok(Ok(transcript)) => {
+            session.look_through(&call.tool, &transcript);
+            match transcript.first_terminal() {
+                Some((_, Terminal::Error(error))) if error.category() == ToolErrorCategory::Timeout => Ok(()),
+                _ => Err(format!("{} ended with {}", call.tool, transcript.ending())),
+            }
+        }
+        _ => {
+            // The kernel's client resets a stream whose time is up; this one's does not by itself.
+            running.abort();
+            Err(format!("{} had said nothing when its time was up", call.tool))
+        }
     };
     run.judge.rule(OWN_TIMEOUT, own);
     let left = left_over(&before, || session.processes().ok(), SWEEP_LIMIT).await;
