@@ -25,8 +25,9 @@ pub struct AgentConfig {
     #[serde(default = "eight")]
     #[schemars(range(min = 1, max = 64))]
     pub max_children: u32,
-    /// How long a subagent may work, in milliseconds.
-    #[serde(default = "one_hour")]
+    /// How long a subagent may work, in milliseconds. The default is a minute less than a call may take, so that it is the
+    /// subagent that ends, with what it had done, and not the call.
+    #[serde(default = "minutes_59")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: u64,
     /// Whether runners are confined to the working directory, the usual caches and write_paths.
@@ -51,8 +52,8 @@ fn eight() -> u32 {
     8
 }
 
-fn one_hour() -> u64 {
-    3_600_000
+fn minutes_59() -> u64 {
+    59 * 60 * 1_000
 }
 
 fn yes() -> bool {

@@ -105,6 +105,13 @@ impl Provider for Agents {
     }
 }
 
+impl Agents {
+    /// How long a subagent may work.
+    pub(crate) fn time(&self) -> Duration {
+        self.family.time(self.timeout)
+    }
+}
+
 /// The names of the runners, for people.
 pub(crate) fn names(runners: &BTreeMap<String, Runner>) -> String {
     match runners.len() {

@@ -74,9 +74,12 @@ pub(crate) async fn one(
         // Nobody can know the directory yet, so that what is shown may rightly differ from what is done.
         request.id = ulid::Ulid::new().to_string();
     }
-    let answer = session.preview(request).await;
+    let answer = session.preview(request.clone()).await;
     match before {
-        Ok(before) => compare(run, session, call, &before),
+        Ok(before) => {
+            compare(run, session, call, &before);
+            processes(run, session, call, before.processes, request).await;
+        }
         Err(error) => {
             let why = format!("the scratch directories cannot be watched: {error}");
             run.judge.all_unreached(&[UNCHANGED, UNTOUCHED, NO_PROCESS], &why);
@@ -109,11 +112,28 @@ fn compare(run: &Run<'_>, session: &Session, call: &Call, before: &Before) {
     if changed.is_empty() {
         run.judge.demand(UNTOUCHED, touched.is_empty(), || format!("{}: {}", call.tool, in_words(&touched)));
     }
-    if let (Some(before), Ok(now)) = (&before.processes, session.processes()) {
-        let new = now.beyond(before);
-        now.end_beyond(before);
-        run.judge.demand(NO_PROCESS, new.is_empty(), || format!("{}: {}", call.tool, new.join(", ")));
+}
+
+/// What a preview leaves, every time. A process that a provider happens to start meanwhile, to have it ready, is not there
+/// a second time.
+async fn processes(
+    run: &Run<'_>,
+    session: &Session,
+    call: &Call,
+    before: Option<Processes>,
+    request: pb::ToolCall,
+) {
+    let (Some(before), Ok(now)) = (before, session.processes()) else { return };
+    let mut new = now.beyond(&before);
+    if !new.is_empty() {
+        let _ = session.preview(request).await;
+        let Ok(again) = session.processes() else { return };
+        new = again.beyond(&now);
+        if !new.is_empty() {
+            again.end_beyond(&before);
+        }
     }
+    run.judge.demand(NO_PROCESS, new.is_empty(), || format!("{}: {}", call.tool, new.join(", ")));
 }
 
 fn judged(

@@ -14,8 +14,6 @@ use crate::provider::{Agents, Runner, names};
 use crate::register::{Entry, Record};
 use crate::runner::{Ended, Run};
 
-/// Kept of the call's own time, so that the typed end arrives before the call is given up.
-const SPARE: Duration = Duration::from_secs(3);
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 100;
 /// The longest prompt in bytes: what fits in one argument of a command.
@@ -234,12 +232,6 @@ fn place(agents: &Agents) -> Result<Place, ToolError> {
     })
 }
 
-/// How long the subagent may work.
-fn time(agents: &Agents, cx: &Cx<Events>) -> Duration {
-    let own = agents.family.time(agents.timeout);
-    cx.remaining().map_or(own, |left| own.min(left.saturating_sub(SPARE)))
-}
-
 /// Runs it as a nested session; `None` where the kernel has none.
 async fn nested(agents: &Agents, args: &Args, cx: &Cx<Events>) -> Result<Option<Output>, ToolError> {
     if agents.no_sessions.load(Ordering::Relaxed) {
@@ -263,7 +255,7 @@ async fn nested(agents: &Agents, args: &Args, cx: &Cx<Events>) -> Result<Option<
         remaining_cost_budget_usd: facts.map_or(0.0, |facts| facts.remaining_cost_budget_usd),
     };
     let entry = begin(agents, args, cx, "session", None);
-    let ended = match tokio::time::timeout(time(agents, cx), cx.kernel().run_session(child)).await {
+    let ended = match tokio::time::timeout(agents.time(), cx.kernel().run_session(child)).await {
         Ok(Ok(ended)) => ended,
         Ok(Err(CallbackError::NotOffered(_))) => {
             agents.no_sessions.store(true, Ordering::Relaxed);
@@ -318,7 +310,7 @@ async fn command(
     let output = output_file(agents, cx).await;
     let entry = begin(agents, args, cx, name, output.clone());
     let run =
-        Run { runner, command, values: args.values(), directory: &directory, time: time(agents, cx), output };
+        Run { runner, command, values: args.values(), directory: &directory, time: agents.time(), output };
     let Ended { status, text, done } = run.run(agents, cx, subagent).await?;
     entry.end(status);
     Ok(Output { status, text, session_id: None, done })
