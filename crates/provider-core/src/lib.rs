@@ -7,7 +7,7 @@
 //!
 //! Start at [`Provider`], which has a complete example; then the three kinds of tools, [`DataSource`],
 //! [`Resource`] and [`Interactive`]; then [`Cx`], which a call is given. [`jail`] holds paths that cannot leave
-//! their roots. [`testing`](crate::testing) drives a provider in the same process.
+//! their roots. [`testing`] drives a provider in the same process.
 
 pub mod arguments;
 mod call;
