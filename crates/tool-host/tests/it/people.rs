@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tool_host::people::Question;
 use tool_host::people::{
     ApproveAll, Decision, DenyAll, NoAnswers, PreparedAnswers, Preview, Proposal, denied_by_user,
 };
-use tool_host::{Approver, CallError, Category, Host, Policy};
+use tool_host::{Answerer, Approver, CallError, Category, Host, Object, Policy};
 
 use crate::support::{Launched, call, check_error, deserted, finish, text, willing};
 
@@ -174,4 +175,40 @@ async fn asking_about_what_cannot_be_asked_about_denies_it_with_a_warning() {
         );
     }
     assert_eq!(text(&finish(host.call(&launched.provider, call("change", json!({})))).await.1), "change");
+}
+
+/// Takes its time with each question, and notes the most that were before it at once.
+#[derive(Default)]
+struct OneAtATime {
+    now: Mutex<u32>,
+    most: Mutex<u32>,
+}
+
+impl Answerer for OneAtATime {
+    fn answer<'a>(&'a self, _: &'a Question<'a>) -> BoxFuture<'a, Result<Object, CallError>> {
+        Box::pin(async {
+            let now = {
+                let mut now = self.now.lock().unwrap();
+                *now += 1;
+                *now
+            };
+            let most = (*self.most.lock().unwrap()).max(now);
+            *self.most.lock().unwrap() = most;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            *self.now.lock().unwrap() -= 1;
+            Ok(Object::from_iter([("answer".to_owned(), json!("yes"))]))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_one_thing_at_a_time() {
+    let launched = Launched::plain().await;
+    let answerer = Arc::new(OneAtATime::default());
+    let host = Host::new(Arc::new(ApproveAll), answerer.clone());
+    let asked =
+        (0..5).map(|_| host.call(&launched.provider, call("ask", json!({"question": "?"}))).outcome());
+    let outcomes = futures_util::future::join_all(asked).await;
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(*answerer.most.lock().unwrap(), 1);
 }
