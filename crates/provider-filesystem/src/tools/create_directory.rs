@@ -107,8 +107,13 @@ fn is_there(path: &JailPath) -> Result<bool, ToolError> {
     match path.metadata() {
         Ok(found) if found.kind == FileKind::Directory => Ok(true),
         Ok(found) => Err(exists(found.kind)),
-        Err(PathError::NotFound { .. }) if path.exists()? => Err(exists(FileKind::Symlink)),
-        Err(PathError::NotFound { .. }) => Ok(false),
+        // A link that leads nowhere, or what another call has made since.
+        Err(PathError::NotFound { .. }) => match path.symlink_metadata() {
+            Ok(found) if found.kind == FileKind::Directory => Ok(true),
+            Ok(found) => Err(exists(found.kind)),
+            Err(PathError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        },
         Err(error) => Err(error.into()),
     }
 }
