@@ -16,6 +16,8 @@ use crate::proc::{Proc, Stat};
 const KILL_LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks at processes that have been killed but are still there.
 const PAUSE: Duration = Duration::from_micros(300);
+/// Looks at a tree in which somebody dies during every single one; each takes some microseconds.
+const MOST_LOOKS: usize = 10_000;
 /// Most processes that are named in one report.
 const MOST_NAMED: usize = 64;
 
@@ -29,15 +31,43 @@ pub(crate) struct Tree<'a> {
     pub(crate) kept: Option<Pid>,
 }
 
+/// What one look at a tree finds.
+struct Look {
+    living: Vec<Stat>,
+    /// Nobody died meanwhile, as far as can be seen.
+    is_quiet: bool,
+}
+
 impl<'a> Tree<'a> {
     /// Everything below `root`.
     pub(crate) fn below(proc: &'a Proc, root: Pid) -> Self {
         Self { proc, root, spared: &|_| false, kept: None }
     }
 
-    /// The living processes, parents before their children. Processes may come and go meanwhile.
+    /// The living processes, parents before their children. Processes may come and go meanwhile, but when none is
+    /// found, there is none.
+    ///
+    /// One look proves nothing: the children of a process that dies during the look move to the root, whose children have
+    /// been read by then. So it is looked again until two looks in a row find nobody, living or newly dead.
     pub(crate) fn members(&self) -> Vec<Stat> {
-        let mut members = Vec::new();
+        let mut dead = HashSet::new();
+        let mut quiet = 0;
+        for _ in 0..MOST_LOOKS {
+            let look = self.look(&mut dead);
+            if !look.living.is_empty() {
+                return look.living;
+            }
+            quiet = if look.is_quiet { quiet + 1 } else { 0 };
+            if quiet == 2 {
+                break;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Looks at the tree once. `dead` are those that were found dead before.
+    fn look(&self, dead: &mut HashSet<(Pid, u64)>) -> Look {
+        let mut look = Look { living: Vec::new(), is_quiet: true };
         let mut seen = HashSet::new();
         let mut next: Vec<Pid> = self.proc.children(self.root);
         let top = next.len();
@@ -45,16 +75,24 @@ impl<'a> Tree<'a> {
         while let Some(&pid) = next.get(index) {
             let is_child = index < top;
             index += 1;
-            let Some(stat) = seen.insert(pid).then(|| self.proc.stat(pid)).flatten() else { continue };
+            if !seen.insert(pid) {
+                continue;
+            }
+            let Some(stat) = self.proc.stat(pid) else {
+                look.is_quiet = false;
+                continue;
+            };
             if is_child && (self.spared)(&stat) {
                 continue;
             }
             next.extend(self.proc.children(pid));
             if !stat.is_dead() {
-                members.push(stat);
+                look.living.push(stat);
+            } else if dead.insert((stat.pid, stat.start)) {
+                look.is_quiet = false;
             }
         }
-        members
+        look
     }
 
     /// The living processes by name, as many as a report holds.
