@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use provider_core::prelude::*;
-use provider_core::supervisor::Supervisor;
 use provider_core::supervisor::sandbox::{Request, Sandbox, Wanted, default_write_paths};
+use provider_core::supervisor::{Supervisor, find_program, is_passed_on};
 
 use crate::config::AgentConfig;
 use crate::engine::template::Template;
@@ -18,9 +17,8 @@ use crate::register::Register;
 use crate::tools::spawn_subagent::SpawnSubagent;
 use crate::tools::subagent_list::SubagentList;
 
-/// Passed on from the provider's own environment.
-const PASSED: &[&str] =
-    &["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+/// What agents get besides what every program gets: where they, and providers they start, keep their own affairs.
+const PASSED: [&str; 2] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME"];
 
 /// Other agents, and what they may do.
 pub struct Agents {
@@ -55,7 +53,7 @@ impl Provider for Agents {
     type Config = AgentConfig;
 
     async fn configure(config: AgentConfig, setup: Setup) -> Result<Self, ToolError> {
-        let runners = runners(&config)?;
+        let runners = runners(&config, &setup)?;
         if let Some(name) = config.default_agent.as_ref().filter(|name| !runners.contains_key(*name)) {
             let known = names(&runners);
             return Err(ToolError::invalid_arguments(format!(
@@ -84,7 +82,7 @@ impl Provider for Agents {
             max_depth: config.max_depth,
             timeout: Duration::from_millis(config.timeout_ms),
             sandbox,
-            write_paths: write_paths(&config.write_paths, setup.directory()),
+            write_paths: write_paths(&config.write_paths, &setup),
             environment: environment(&config.env_pass),
             outputs,
             family: Family::new(config.max_depth, config.max_children, |name| std::env::var_os(name)),
@@ -120,12 +118,12 @@ pub(crate) fn names(runners: &BTreeMap<String, Runner>) -> String {
     }
 }
 
-fn runners(config: &AgentConfig) -> Result<BTreeMap<String, Runner>, ToolError> {
+fn runners(config: &AgentConfig, setup: &Setup) -> Result<BTreeMap<String, Runner>, ToolError> {
     let mut wrong = Vec::new();
     let mut runners = BTreeMap::new();
     for (name, command) in &config.runners {
         let found = Template::parse(command).and_then(|template| {
-            let program = find_program(template.program()).ok_or_else(|| {
+            let program = program(template.program(), setup).ok_or_else(|| {
                 format!("there is no program {:?} on PATH; install it or give its path", template.program())
             })?;
             Ok(Runner { template, program })
@@ -141,37 +139,26 @@ fn runners(config: &AgentConfig) -> Result<BTreeMap<String, Runner>, ToolError> 
     }
 }
 
-/// The path of a program, looked up as a shell would.
-fn find_program(name: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return std::path::absolute(expanded(name, Path::new(""))).ok().filter(is_program);
+/// The path of a program: on `PATH`, or where a configured path says.
+fn program(name: &str, setup: &Setup) -> Option<PathBuf> {
+    match name.contains('/') {
+        true => find_program(setup.path(name).to_str()?, None),
+        false => find_program(name, std::env::var_os("PATH").as_deref()),
     }
-    let path = std::env::var_os("PATH")?;
-    let folders = std::env::split_paths(&path).filter(|path| path.is_absolute());
-    folders.map(|folder| folder.join(name)).find(is_program)
 }
 
-fn write_paths(configured: &[String], directory: &Path) -> Vec<PathBuf> {
+fn write_paths(configured: &[String], setup: &Setup) -> Vec<PathBuf> {
     let mut paths = default_write_paths(|name| std::env::var_os(name));
     paths.push(std::env::temp_dir());
-    paths.extend(configured.iter().map(|path| expanded(path, directory)));
+    paths.extend(configured.iter().map(|path| setup.path(path)));
     paths
 }
 
-/// A path that may begin with `~`, or at `directory`.
-fn expanded(path: &str, directory: &Path) -> PathBuf {
-    match (Path::new(path).strip_prefix("~"), std::env::home_dir()) {
-        (Ok(below), Some(home)) => home.join(below),
-        _ => directory.join(path),
-    }
-}
-
 fn environment(pass: &[String]) -> Vec<(OsString, OsString)> {
-    let is_passed = |name: &str| {
-        PASSED.contains(&name) || name.starts_with("LC_") || pass.iter().any(|passed| passed == name)
+    let is_passed = |name: &OsString| {
+        is_passed_on(name)
+            || PASSED.iter().any(|own| name == own)
+            || pass.iter().any(|passed| name == passed.as_str())
     };
-    std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed)).collect()
+    std::env::vars_os().filter(|(name, _)| is_passed(name)).collect()
 }

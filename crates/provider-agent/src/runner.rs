@@ -2,16 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Seek as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use provider_core::prelude::*;
 use provider_core::subagent::Subagent;
-use provider_core::supervisor::{Event, Files, Job, Limits, Piece, Pipes, ProcessName, Running, Source};
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use provider_core::supervisor::{
+    Event, Files, Job, Limits, Piece, Pipes, ProcessName, Running, Source, memory_file, null,
+};
+use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
 use crate::engine::kept::Kept;
@@ -95,8 +96,8 @@ impl Run<'_> {
             ))
         })?;
         let stdin = match self.command.has_prompt {
-            true => OwnedFd::from(File::open("/dev/null").map_err(failed)?),
-            false => memory_file(self.values.prompt).map_err(failed)?,
+            true => null().map_err(failed)?,
+            false => memory_file("prompt", self.values.prompt.as_bytes()).map_err(failed)?,
         };
         let (pipes, writers) = Pipes::new().map_err(failed)?;
         Ok((Files { directory, stdin, stdout: writers.stdout, stderr: writers.stderr, extra: None }, pipes))
@@ -118,13 +119,6 @@ impl Run<'_> {
             terminal: false,
         })
     }
-}
-
-fn memory_file(text: &str) -> std::io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("prompt", MemfdFlags::CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    file.rewind()?;
-    Ok(file.into())
 }
 
 /// Why the command was ended.

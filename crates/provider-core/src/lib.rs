@@ -45,6 +45,7 @@ pub use crate::render::{DiffHunk, DiffLine, LineChange, Node, Style};
 pub use crate::run::{CONTRACT, run};
 pub use crate::tool::{
     Args, Concurrency, DataSource, Interactive, Preview, Provider, Resource, Risk, Setup, ToolOutput,
+    configured_path, default_state_folder,
 };
 pub use jail;
 pub use supervisor;

@@ -131,22 +131,34 @@ impl Setup {
         &self.directory
     }
 
-    /// The folder for what must outlive the process: `configured` (relative to the process's directory, or beginning
-    /// with `~`), else `pluggable-harness` below `$XDG_STATE_HOME` or `~/.local/state`. `None` where there is neither.
-    /// Nothing is created; a provider keeps its files in a folder of its own name below.
-    pub fn state_folder(&self, configured: Option<&str>) -> Option<PathBuf> {
-        let home = std::env::home_dir();
-        if let Some(configured) = configured {
-            let in_home = Path::new(configured).strip_prefix("~").ok();
-            return Some(match (in_home, home) {
-                (Some(below), Some(home)) => home.join(below),
-                _ => self.directory.join(configured),
-            });
-        }
-        let below_home = || home.map(|home| home.join(".local/state"));
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        Some(state.or_else(below_home)?.join("pluggable-harness"))
+    /// The path that a configured one means, as [`configured_path`] reads it from the process's directory.
+    pub fn path(&self, configured: &str) -> PathBuf {
+        configured_path(configured, &self.directory)
     }
+
+    /// The folder for what must outlive the process: `configured`, as [`Self::path`] reads it, else
+    /// [`default_state_folder`]. Nothing is created; a provider keeps its files in a folder of its own name below.
+    pub fn state_folder(&self, configured: Option<&str>) -> Option<PathBuf> {
+        configured.map(|configured| self.path(configured)).or_else(default_state_folder)
+    }
+}
+
+/// The path that a configured one means: absolute as it is, in the home directory where it begins with `~`, else below
+/// `base`. Nothing is looked up.
+pub fn configured_path(configured: &str, base: &Path) -> PathBuf {
+    let in_home = configured.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match (in_home, std::env::home_dir()) {
+        (Some(below), Some(home)) => home.join(below.trim_start_matches('/')),
+        _ => base.join(configured),
+    }
+}
+
+/// Where all providers of a user keep state when nothing else is configured: `pluggable-harness` below
+/// `$XDG_STATE_HOME` or `~/.local/state`. `None` where there is neither.
+pub fn default_state_folder() -> Option<PathBuf> {
+    let below_home = || Some(std::env::home_dir()?.join(".local/state"));
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(state.or_else(below_home)?.join("pluggable-harness"))
 }
 
 /// A provider: what it is configured with, and its tools.

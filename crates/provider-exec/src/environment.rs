@@ -1,16 +1,13 @@
 //! The environment of commands: what is passed on, what is added, and what is left out by name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use provider_core::ToolError;
+use provider_core::supervisor::is_passed_on;
 
-/// Passed on from the provider's own environment.
-const PASSED: &[&str] = &["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"];
-/// Passed on by the beginning of the name.
-const PASSED_PREFIX: &[u8] = b"LC_";
 /// Not worth a word when they are left out: they are this process's own affairs.
 const OWN_AFFAIRS: &[&str] = &["_", "PWD", "OLDPWD", "SHLVL", "LOGNAME", "LS_COLORS"];
 /// The same, by the beginning of the name: what a host tells a provider.
@@ -73,11 +70,8 @@ impl Environment {
         configured: &BTreeMap<String, String>,
     ) -> Result<Self, ToolError> {
         check("env", configured)?;
-        let pass: BTreeSet<&str> = PASSED.iter().copied().chain(pass.iter().map(String::as_str)).collect();
-        let is_passed = |name: &OsStr| {
-            name.to_str().is_some_and(|name| pass.contains(name))
-                || name.as_bytes().starts_with(PASSED_PREFIX)
-        };
+        let is_passed =
+            |name: &OsStr| is_passed_on(name) || pass.iter().any(|passed| name == passed.as_str());
         let (base, rest): (Variables, Variables) = all.partition(|(name, _)| is_passed(name));
         let is_ours = |name: &&OsString| {
             OWN_AFFAIRS.iter().any(|own| name.as_os_str() == *own)
@@ -103,7 +97,7 @@ impl Environment {
 
     /// The variables that say how text is written.
     pub(crate) fn locale(&self) -> impl Iterator<Item = (OsString, OsString)> {
-        let is_locale = |(name, _): &(&OsString, &OsString)| name.as_bytes().starts_with(PASSED_PREFIX);
+        let is_locale = |(name, _): &(&OsString, &OsString)| name.as_bytes().starts_with(b"LC_");
         self.base.iter().filter(is_locale).map(|(name, value)| (name.clone(), value.clone()))
     }
 

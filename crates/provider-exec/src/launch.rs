@@ -1,21 +1,18 @@
 //! From a command to a running process.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use provider_core::supervisor::sandbox::Policy;
 use provider_core::supervisor::{
-    EXTRA_DESCRIPTOR, Files, Job, Limits, Pipes, StartError, Supervisor, Terminal,
+    EXTRA_DESCRIPTOR, Files, Job, Limits, Pipes, StartError, Supervisor, Terminal, memory_file, null,
 };
-use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 
 use crate::environment::Variables;
 use crate::process::{Input, Output, Process};
-use crate::state::null;
 
 /// Longer arguments and variables are not passed on by Linux, with the NUL behind them.
 pub(crate) const LONGEST_ARGUMENT: usize = 128 * 1_024 - 1;
@@ -66,14 +63,6 @@ pub(crate) fn shell_arguments(
     }
     arguments.push(format!("/proc/self/fd/{EXTRA_DESCRIPTOR}").into());
     Ok((arguments, Some(memory_file("command", command.as_bytes())?)))
-}
-
-/// A file in memory that is read from its beginning.
-fn memory_file(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?);
-    file.write_all(content)?;
-    file.rewind()?;
-    Ok(file.into())
 }
 
 impl Launch {
@@ -131,21 +120,6 @@ fn streams(directory: OwnedFd, stdin: &Stdin, extra: Option<OwnedFd>) -> io::Res
     Ok((files, Output::Pipes(pipes), input))
 }
 
-/// The absolute path of a program, looked up as a shell would.
-pub(crate) fn find_program(name: &str, path: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        use std::os::unix::fs::PermissionsExt;
-        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| path.is_absolute()).filter(is_program);
-    }
-    std::env::split_paths(path?)
-        .filter(|path| path.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(is_program)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,13 +134,5 @@ mod tests {
         let (arguments, extra) = check(&"#".repeat(LONGEST_ARGUMENT + 1));
         assert_eq!(arguments, ["bash", "-o", "pipefail", "/proc/self/fd/63"]);
         assert!(extra.is_some());
-    }
-
-    #[test]
-    fn programs_are_found_on_absolute_path_entries_only() {
-        assert_eq!(find_program("sh", Some("relative:/bin".as_ref())), Some("/bin/sh".into()));
-        assert_eq!(find_program("/bin/sh", None), Some("/bin/sh".into()));
-        assert_eq!(find_program("./sh", Some("/bin".as_ref())), None);
-        assert_eq!(find_program("no-such-program", Some("/bin".as_ref())), None);
     }
 }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use provider_core::supervisor::sandbox::Policy;
-use provider_core::supervisor::{Limits, Supervisor};
+use provider_core::supervisor::{Limits, Supervisor, find_program};
 use tokio::sync::OnceCell;
 
 use crate::environment::{Environment, Particulars};
-use crate::launch::{Launch, Stdin, find_program};
+use crate::launch::{Launch, Stdin};
 use crate::process::Step;
 
 /// A profile that takes longer is not waited for.

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use provider_core::configured_path;
 use provider_core::jail::{JailPath, Roots};
 use provider_core::prelude::*;
 use provider_core::supervisor::sandbox::{Mode, Policy, Request, Sandbox, Wanted, default_write_paths};
-use provider_core::supervisor::{Limits, Supervisor};
+use provider_core::supervisor::{Limits, Supervisor, find_program};
 use provider_core::{HookEvent, HookPoint, Hooks};
 
 use crate::config::{ExecConfig, SandboxWanted, Survivors};
 use crate::environment::Environment;
 use crate::job::Jobs;
-use crate::launch::find_program;
 use crate::login::LoginPath;
 use crate::protect;
 use crate::reading::ReadOnly;
@@ -113,13 +113,12 @@ impl Provider for Exec {
         let environment = Environment::new(std::env::vars_os(), &config.env_pass, &config.env)?;
         let shell = shell(config.shell.as_deref(), &environment)?;
         let sandbox = choose_sandbox(&config).await?;
-        let folder = folder(config.state_dir.as_deref(), setup.directory())?;
-        let absolute = |path: &String, base: &Path| expanded(path, base, &environment);
+        let folder = folder(config.state_dir.as_deref(), &setup)?;
         let write_paths = match &config.write_paths {
-            Some(paths) => paths.iter().map(|path| absolute(path, setup.directory())).collect(),
+            Some(paths) => paths.iter().map(|path| setup.path(path)).collect(),
             None => default_write_paths(|name| environment.get(name).map(OsString::from)),
         };
-        let protect = protected(&config, roots.first().real_path(), &environment)?;
+        let protect = protected(&config, roots.first().real_path())?;
         let surroundings = Arc::new(Surroundings {
             supervisor: Supervisor::default(),
             environment,
@@ -179,23 +178,13 @@ fn prepare(surroundings: &Arc<Surroundings>) {
     tokio::spawn(async move { surroundings.path().await });
 }
 
-fn folder(configured: Option<&str>, base: &Path) -> Result<SpillFolder, ToolError> {
-    let configured = configured.map(|path| base.join(path));
-    state::folder(configured.as_deref()).map_err(|error| {
-        let place = configured
-            .map_or_else(|| "the user's state folder".to_owned(), |path| path.display().to_string());
+fn folder(configured: Option<&str>, setup: &Setup) -> Result<SpillFolder, ToolError> {
+    let state = setup.state_folder(configured);
+    state::folder(state.as_deref(), configured.is_some()).map_err(|error| {
+        let place =
+            state.map_or_else(|| "the user's state folder".to_owned(), |path| path.display().to_string());
         ToolError::invalid_arguments(format!("state_dir: no state can be kept in {place}: {error}"))
     })
-}
-
-/// An absolute path from one that may be relative to `base` or begin with `~`.
-fn expanded(path: &str, base: &Path, environment: &Environment) -> PathBuf {
-    match (path.strip_prefix('~'), environment.get("HOME")) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-            Path::new(home).join(rest.trim_start_matches('/'))
-        }
-        _ => base.join(path),
-    }
 }
 
 fn shell(configured: Option<&str>, environment: &Environment) -> Result<PathBuf, ToolError> {
@@ -215,10 +204,10 @@ fn shell(configured: Option<&str>, environment: &Environment) -> Result<PathBuf,
 }
 
 /// What stays as it is in the root.
-fn protected(config: &ExecConfig, root: &Path, environment: &Environment) -> Result<Vec<PathBuf>, ToolError> {
+fn protected(config: &ExecConfig, root: &Path) -> Result<Vec<PathBuf>, ToolError> {
     let by_default = || protect::BY_DEFAULT.iter().map(|path| (*path).to_owned()).collect();
     let patterns = config.protect.clone().unwrap_or_else(by_default);
-    protect::find(root, &patterns, |path| expanded(path, root, environment))
+    protect::find(root, &patterns, |path| configured_path(path, root))
 }
 
 async fn choose_sandbox(config: &ExecConfig) -> Result<Sandbox, ToolError> {

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use provider_core::Code;
 use provider_core::ToolError;
 use provider_core::jail::JailPath;
+use provider_core::supervisor::find_program;
 use provider_core::supervisor::sandbox::{Mode, Policy, Request, Sandbox, Wanted};
 use tokio::sync::OnceCell;
 
 use crate::Exec;
 use crate::engine::allowed::{Allowed, NotAllowed, SAFE_SETTINGS, dangerous_value};
 use crate::environment::Variables;
-use crate::launch::{Launch, Stdin, find_program};
+use crate::launch::{Launch, Stdin};
 use crate::process::{Process, Step};
 
 /// Where the system keeps its programs. What the root has on the PATH is not run: it may be anybody's.

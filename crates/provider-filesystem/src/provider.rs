@@ -40,7 +40,7 @@ impl Provider for Filesystem {
     type Config = FilesystemConfig;
 
     async fn configure(config: FilesystemConfig, setup: Setup) -> Result<Self, ToolError> {
-        let journal = Journal::new(config.state_dir.as_deref(), setup.directory());
+        let journal = Journal::new(setup.state_folder(config.state_dir.as_deref()));
         let roots = roots(&config, setup.directory())?;
         let roots = without_journal(roots, &config, &journal)?;
         let recovered = Mutex::new(journal.recover(&roots));

@@ -64,7 +64,7 @@ async fn send_rest<I, P: Serialize>(
 }
 
 /// Ends the work when nobody waits for it any more.
-struct StopOnDrop(Arc<Stop>);
+pub(crate) struct StopOnDrop(pub(crate) Arc<Stop>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -11,7 +10,6 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Signal;
@@ -24,6 +22,7 @@ use crate::channel::{self, LONGEST, Received};
 use crate::guard::{HURRIED_GRACE, SPENT};
 use crate::job::{Answer, Event, Files, Job, Order, ProcessName, Refusal};
 use crate::proc::Proc;
+use crate::program::memory_file;
 use crate::tree::Tree;
 use crate::watched::watched;
 
@@ -204,9 +203,7 @@ enum Attempt {
 
 /// The job's description as a file.
 fn description(job: &Job) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC)?);
-    file.write_all(&serde_json::to_vec(job)?)?;
-    Ok(file.into())
+    memory_file("job", &serde_json::to_vec(job)?)
 }
 
 /// A job at work. Dropping it ends the job: TERM to all its processes, half a second, KILL.

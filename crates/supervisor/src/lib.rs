@@ -11,6 +11,7 @@ mod host;
 mod job;
 mod output;
 mod proc;
+mod program;
 pub mod sandbox;
 mod terminal;
 mod tree;
@@ -26,6 +27,7 @@ pub use job::{
     signal_name,
 };
 pub use output::{Piece, Pipes, Source, Writers};
+pub use program::{find_program, is_passed_on, memory_file, null};
 pub use terminal::Terminal;
 
 /// The first argument of a process that is to be a guard.

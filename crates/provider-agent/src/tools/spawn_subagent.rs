@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use provider_core::prelude::*;
 use provider_core::subagent::{Subagent, SubagentStart, SubagentStatus};
-use provider_core::{CallbackError, Style, SubSession};
+use provider_core::{CallbackError, Category, Style, SubSession};
 
 use crate::engine::template::Values;
 use crate::family::{NoPlace, Place};
@@ -104,13 +104,14 @@ impl Resource for SpawnSubagent {
         args.check()?;
         let _place = place(&agents)?;
         let subagent = Subagent::start(Arc::new(cx.clone()), args.start(&agents)).await;
-        if let Some(output) = nested(&agents, &args, &cx).await? {
-            subagent.end(output.status.shown(), None).await;
-            return Ok(output);
-        }
-        let output = command(&agents, &args, &cx, &subagent).await?;
-        subagent.end(output.status.shown(), None).await;
-        Ok(output)
+        let outcome = run(&agents, &args, &cx, &subagent).await;
+        let status = match &outcome {
+            Ok(output) => output.status.shown(),
+            Err(error) if error.category() == Category::Cancelled => SubagentStatus::Stopped,
+            Err(_) => SubagentStatus::Failed,
+        };
+        subagent.end(status, None).await;
+        outcome
     }
 
     fn render(output: &Output) -> Option<Node> {
@@ -230,6 +231,19 @@ fn place(agents: &Agents) -> Result<Place, ToolError> {
             ToolError::execution_failed(format!("cannot tell how many subagents run: {error}; none was started"))
         }
     })
+}
+
+/// Runs it the first way there is.
+async fn run(
+    agents: &Agents,
+    args: &Args,
+    cx: &Cx<Events>,
+    subagent: &Subagent,
+) -> Result<Output, ToolError> {
+    match nested(agents, args, cx).await? {
+        Some(output) => Ok(output),
+        None => command(agents, args, cx, subagent).await,
+    }
 }
 
 /// Runs it as a nested session; `None` where the kernel has none.

@@ -195,8 +195,10 @@ async fn only_so_many_run_at_one_time() {
 #[tokio::test]
 async fn without_any_agent_a_call_is_refused_clearly() {
     let harness = Harness::start::<Agents>(json!({})).await.unwrap();
-    let error = harness.call("spawn_subagent", json!({"prompt": "x"})).await.error();
+    let outcome = harness.call("spawn_subagent", json!({"prompt": "x"})).await;
+    let error = outcome.error();
     assert_eq!((error.category.as_str(), error.code.as_str()), ("execution_failed", "not_configured"));
+    assert_eq!(told(&outcome), ["start x", "end failed"], "what was shown is ended");
     let harness = Harness::start::<Agents>(json!({"max_depth": 0})).await.unwrap();
     let error = harness.call("spawn_subagent", json!({"prompt": "x"})).await.error();
     assert_eq!(error.code, "depth_limit");

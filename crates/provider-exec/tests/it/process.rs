@@ -118,7 +118,7 @@ async fn nothing_is_left_when_a_provider_has_shut_down() {
         let Launched { running, folder } = launched;
         within(running.stop()).await;
         assert_eq!(with_mark(&mark), Vec::<u32>::new(), "{command}");
-        let left = std::fs::read_dir(folder.path().join("state")).unwrap().count();
+        let left = std::fs::read_dir(folder.path().join("state/exec")).unwrap().count();
         assert_eq!(left, 0, "state is left");
     }
 }

@@ -45,17 +45,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal below `state_dir`, which may be relative to `directory`, else below the user's state folder.
-    pub(crate) fn new(state_dir: Option<&str>, directory: &Path) -> Self {
-        let home = std::env::home_dir();
-        let state = match state_dir {
-            Some(configured) => Some(expand(configured, directory, home.as_deref())),
-            None => std::env::var_os("XDG_STATE_HOME")
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-                .or_else(|| Some(home?.join(".local/state")))
-                .map(|state| state.join("pluggable-harness")),
-        };
+    /// A journal below the state folder, where there is one.
+    pub(crate) fn new(state: Option<PathBuf>) -> Self {
         Self {
             base: state.map(|state| state.join("filesystem")),
             ids: Mutex::new(Generator::new()),
@@ -122,15 +113,6 @@ impl Journal {
         if self.made.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             store.prune(SystemTime::now());
         }
-    }
-}
-
-fn expand(configured: &str, directory: &Path, home: Option<&Path>) -> PathBuf {
-    match (configured.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-            home.join(rest.trim_start_matches('/'))
-        }
-        _ => directory.join(configured),
     }
 }
 

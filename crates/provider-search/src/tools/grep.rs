@@ -17,6 +17,7 @@ use crate::engine::hits::{FileHits, Hit, Unit};
 use crate::engine::matcher::{self, Pattern};
 use crate::engine::stop::Stop;
 use crate::engine::walk;
+use crate::running::StopOnDrop;
 
 /// Results of one page when no limit is given.
 const DEFAULT_LIMIT: u64 = 100;
@@ -224,7 +225,7 @@ impl DataSource for Grep {
         let _busy = search.busy();
         let request = Request::new(&search, &args, &cx)?;
         let stop = Arc::new(Stop::at(search.deadline(&cx)));
-        let _ends = StopWhenDropped(stop.clone());
+        let _ends = StopOnDrop(stop.clone());
         let (sender, receiver) = mpsc::channel(256);
         let work = {
             let (stop, context) = (stop.clone(), cx.clone());
@@ -235,15 +236,6 @@ impl DataSource for Grep {
 
     fn render(output: &Output) -> Option<Node> {
         Some(render(output))
-    }
-}
-
-/// Ends the search when nobody waits for it any more.
-struct StopWhenDropped(Arc<Stop>);
-
-impl Drop for StopWhenDropped {
-    fn drop(&mut self) {
-        self.0.now();
     }
 }
 

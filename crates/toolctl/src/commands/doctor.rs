@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use provider_core::default_state_folder;
 use provider_core::supervisor::sandbox::{Mode, Request, Sandbox, Wanted};
 use serde::Serialize;
 use serde_json::json;
@@ -157,10 +158,7 @@ fn sandbox(check: &str, request: &Request) -> Finding {
 }
 
 fn state_directory() -> Finding {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let base =
-        std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
-    let Some(path) = base.map(|base| base.join("pluggable-harness")) else {
+    let Some(path) = default_state_folder() else {
         return Finding::new(
             "state",
             Status::Warn,
