@@ -19,6 +19,9 @@
 //! # });
 //! ```
 
+mod scenarios;
+pub mod tree;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -44,6 +47,14 @@ use crate::wire::{struct_to_value, value_to_struct};
 
 /// Bytes in flight between the two sides.
 const PIPE: usize = 1 << 20;
+
+pub use scenarios::Scenarios;
+
+/// What a test cannot go on without.
+#[track_caller]
+pub(crate) fn must<T, E: std::fmt::Display>(result: Result<T, E>, what: &std::path::Path) -> T {
+    result.unwrap_or_else(|error| panic!("{}: {error}", what.display()))
+}
 
 /// A provider that serves in this process.
 #[derive(Clone)]

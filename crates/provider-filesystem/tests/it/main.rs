@@ -19,5 +19,4 @@ mod read;
 mod sandbox;
 mod scenarios;
 mod stale;
-mod tree;
 mod undo;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::process::STATE;
 use crate::sandbox::{Sandbox, contains, notes};
-use crate::tree::{Entry, entry_at};
+use provider_core::testing::tree::{Entry, entry_at};
 
 /// Changes the file `f` by an edit and then by a write.
 async fn change_twice(sandbox: &Sandbox) {

@@ -11,7 +11,7 @@ use provider_filesystem::Filesystem;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::tree::{Tree, snapshot};
+use provider_core::testing::tree::{Tree, snapshot};
 
 /// No call in these tests may take longer: most of the faults they look for would show as a hang.
 pub const LIMIT: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use provider_core::testing::Outcome;
 use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, contains, notes, refused};
-use crate::tree::Tree;
+use provider_core::testing::tree::Tree;
 
 /// The id that a change answered.
 #[track_caller]
