@@ -1,0 +1,1 @@
+//! Bodies as text: what kind of content it is, its characters, its words, and the part of them that is wanted.
