@@ -306,7 +306,7 @@ enum Frames<R: BufRead> {
     Ended,
 }
 
-type Frame<R> = StreamingDecoder<io::Chain<io::Cursor<Vec<u8>>, R>, FrameDecoder>;
+type Frame<R> = StreamingDecoder<Blocks<R>, FrameDecoder>;
 
 impl<R: BufRead> Read for Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -315,7 +315,7 @@ impl<R: BufRead> Read for Frames<R> {
                 Self::Ended => return Ok(0),
                 Self::Between(inner) => *self = next_frame(inner)?,
                 Self::Inside(mut frame) => match frame.read(buffer)? {
-                    0 => *self = Self::Between(frame.into_inner().into_inner().1),
+                    0 => *self = Self::Between(frame.into_inner().end()?),
                     count => {
                         *self = Self::Inside(frame);
                         return Ok(count);
@@ -339,7 +339,9 @@ fn next_frame<R: BufRead>(mut inner: R) -> io::Result<Frames<R>> {
     if window(&mut inner, &mut head)? > LARGEST_WINDOW {
         return Err(io::Error::other("it needs more memory than is given to zstd"));
     }
-    let frame = StreamingDecoder::new(io::Cursor::new(head).chain(inner)).map_err(io::Error::other)?;
+    let is_checked = head[4] & 4 != 0;
+    let blocks = Blocks { inner, pending: io::Cursor::new(head), is_checked, is_last: false, is_cut: false };
+    let frame = StreamingDecoder::new(blocks).map_err(io::Error::other)?;
     Ok(Frames::Inside(Box::new(frame)))
 }
 
@@ -362,6 +364,71 @@ fn window(inner: &mut impl Read, head: &mut Vec<u8>) -> io::Result<u64> {
     let size = more([1, 2, 4, 8][usize::from(descriptor >> 6)])?;
     let little_endian = size.iter().rev().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
     Ok(little_endian + if size.len() == 2 { 256 } else { 0 })
+}
+
+/// The blocks of one frame, each whole. The decoder keeps a window's worth of data to itself until the frame ends, so a
+/// frame that is cut off is given an end: what came before it is not lost.
+struct Blocks<R> {
+    inner: R,
+    pending: io::Cursor<Vec<u8>>,
+    is_checked: bool,
+    is_last: bool,
+    is_cut: bool,
+}
+
+/// The largest block (RFC 8878, 3.1.1.2.4).
+const LARGEST_BLOCK: u32 = 128 * 1024;
+/// The last block, of nothing, and a checksum that the decoder does not compare.
+const END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+impl<R: BufRead> Read for Blocks<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.pending.read(buffer)? {
+                0 if self.is_last => return Ok(0),
+                0 => self.pending = io::Cursor::new(self.next_block()?),
+                count => return Ok(count),
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Blocks<R> {
+    fn next_block(&mut self) -> io::Result<Vec<u8>> {
+        match self.whole_block() {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                (self.is_cut, self.is_last) = (true, true);
+                Ok(END[..if self.is_checked { 7 } else { 3 }].to_vec())
+            }
+            block => block,
+        }
+    }
+
+    fn whole_block(&mut self) -> io::Result<Vec<u8>> {
+        let mut head = [0; 3];
+        self.inner.read_exact(&mut head)?;
+        let head_number = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+        let (is_last, is_repeat, size) = (head_number & 1 == 1, head_number >> 1 & 3 == 1, head_number >> 3);
+        if size > LARGEST_BLOCK {
+            return Err(io::Error::other("a block is larger than blocks are"));
+        }
+        let checksum = if is_last && self.is_checked { 4 } else { 0 };
+        let length = if is_repeat { 1 } else { size as usize };
+        let mut block = head.to_vec();
+        block.resize(3 + length + checksum, 0);
+        self.inner.read_exact(&mut block[3..])?;
+        self.is_last = is_last;
+        Ok(block)
+    }
+
+    /// What follows the frame.
+    fn end(self) -> io::Result<R> {
+        if self.is_cut {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is cut off"))
+        } else {
+            Ok(self.inner)
+        }
+    }
 }
 
 fn skipped<R: BufRead>(mut inner: R) -> io::Result<R> {
@@ -465,7 +532,7 @@ mod tests {
     fn what_came_before_the_damage_is_kept() {
         // Data that does not compress, so that half of the body is half of the text.
         let text: Vec<u8> =
-            (0..20_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+            (0..80_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
         for (encoding, body) in
             [(Encoding::Gzip, gzip(&text)), (Encoding::Brotli, brotli(&text)), (Encoding::Zstd, zstd(&text))]
         {
