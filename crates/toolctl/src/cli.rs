@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Check a provider against the tool protocol
     Check(Check),
+    /// Put released providers where an agent finds them
+    Install(Install),
     /// Check that the catalog works on this machine
     Doctor(Doctor),
     /// Print the completion script of a shell
@@ -67,6 +69,7 @@ impl Command {
             Self::List(List { json, .. })
             | Self::Doctor(Doctor { json })
             | Self::Check(Check { json, .. })
+            | Self::Install(Install { json, .. })
             | Self::Diff(Diff { json, .. }) => *json,
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
@@ -285,6 +288,52 @@ pub(crate) struct Check {
     /// Show what passed as well
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// Put released providers where an agent finds them
+///
+/// For the harness, programs go into the kernel's cache, and their hashes into the project's
+/// .agent/agent.lock.hcl, in which all that is not theirs stays as it is. Archives and programs are verified first.
+/// An agent.hcl that starts what was installed goes to stdout.
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// The agent to install for
+    #[arg(long = "for", value_enum, value_name = "AGENT")]
+    pub(crate) agent: Agent,
+    /// Folder with the release: what `cargo xtask dist` wrote, or a mirror
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Provider to install; repeatable [default: all of the release]
+    #[arg(long = "provider", value_name = "NAME")]
+    pub(crate) providers: Vec<String>,
+    /// Platform to install and record, such as linux_amd64; repeatable [default: install for this machine, record all]
+    #[arg(long = "platform", value_name = "OS_ARCH")]
+    pub(crate) platforms: Vec<release::Platform>,
+    /// Which version to take from a mirror, such as ^1.2 or =1.2.3 [default: the newest]
+    #[arg(long, value_name = "VERSION", default_value = "*", hide_default_value = true)]
+    pub(crate) release: semver::VersionReq,
+    /// Folder of the project
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) project: PathBuf,
+    /// The kernel's cache [default: agent/plugins in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Replace another program of the same version
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Verify and show what would change, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An agent that providers are installed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Agent {
+    /// The Pluggable Harness.
+    Harness,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod describe;
 mod dev;
 mod diff;
 mod doctor;
+mod install;
 mod list;
 mod new;
 mod preview;
@@ -33,6 +34,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
         Command::Dev(args) => dev::run(args, &shell, &mut interrupts).await,
         Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
+        Command::Install(args) => install::run(&args, &shell),
         Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
             let mut script = Vec::new();

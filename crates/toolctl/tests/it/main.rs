@@ -8,6 +8,7 @@ mod dev;
 mod diff;
 mod exec;
 mod inspect;
+mod install;
 mod new;
 mod session;
 mod support;

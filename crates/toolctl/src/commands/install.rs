@@ -1,0 +1,119 @@
+//! `toolctl install`: released providers where an agent finds them.
+
+use std::path::{Path, PathBuf};
+
+use release::{Change, InstallError, Installation, PluginCache, Platform, Release, ReleaseError, Request, project_file};
+use serde_json::{Value, json};
+use tool_host::catalogue::FORMAT_VERSION;
+
+use crate::cli::{Agent, Install};
+use crate::exit::{Exit, Failure};
+use crate::shell::Shell;
+
+pub(super) fn run(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
+    match args.agent {
+        Agent::Harness => harness(args, shell),
+    }
+}
+
+fn harness(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
+    let releases = Release::open_all(&args.from, &args.release)?;
+    let request = Request {
+        providers: args.providers.clone(),
+        platforms: args.platforms.clone(),
+        project: project(&args.project)?,
+        cache: cache(args.cache.as_deref())?,
+        replace: args.replace,
+    };
+    let plan = Installation::plan(&releases, &request)?;
+    if !args.dry_run {
+        plan.apply()?;
+    }
+    let agent_file = project_file::agent_hcl(plan.entries());
+    if shell.json() {
+        shell.json_document(&json!({
+            "format_version": FORMAT_VERSION,
+            "applied": !args.dry_run,
+            "changes": plan.changes().iter().map(to_json).collect::<Vec<_>>(),
+            "agent_hcl": agent_file,
+        }));
+        return Ok(Exit::Done);
+    }
+    for change in plan.changes() {
+        shell.note(&format!("{}\n", to_text(change, args.dry_run)));
+    }
+    shell.note("\nIn agent.hcl:\n\n");
+    shell.data(&agent_file);
+    Ok(Exit::Done)
+}
+
+fn project(given: &Path) -> Result<PathBuf, Failure> {
+    let wrong = |problem: String| Failure::wrong_usage(format!("--project {}: {problem}", given.display()));
+    let folder = given.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    if folder.is_dir() { Ok(folder) } else { Err(wrong("it is no folder".to_owned())) }
+}
+
+fn cache(given: Option<&Path>) -> Result<PluginCache, Failure> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    match given {
+        Some(folder) => std::path::absolute(folder)
+            .map(PluginCache::new)
+            .map_err(|error| Failure::wrong_usage(format!("--cache {}: {error}", folder.display()))),
+        None => PluginCache::of_user(variable("XDG_CACHE_HOME"), variable("HOME")).ok_or_else(|| {
+            Failure::wrong_usage("neither XDG_CACHE_HOME nor HOME is an absolute path")
+                .hint("say where the kernel's cache is with --cache DIR")
+        }),
+    }
+}
+
+fn to_text(change: &Change, dry_run: bool) -> String {
+    let would = if dry_run { "would " } else { "" };
+    match change {
+        Change::Add(path) => format!("{would}install {}", path.display()),
+        Change::Replace(path) => format!("{would}replace {}", path.display()),
+        Change::Keep(path) => format!("keep {}", path.display()),
+        Change::Record { file, name, from, to, platforms } => {
+            let from = from.as_ref().filter(|from| *from != to);
+            let from = from.map_or_else(String::new, |from| format!(" in place of {from}"));
+            let platforms = platforms.iter().map(Platform::as_str).collect::<Vec<_>>().join(", ");
+            format!("{would}record {name} {to}{from} for {platforms} in {}", file.display())
+        }
+        Change::KeepRow { file, name } => format!("keep what {} has of {name}", file.display()),
+    }
+}
+
+fn to_json(change: &Change) -> Value {
+    match change {
+        Change::Add(path) => json!({"action": "install", "path": path}),
+        Change::Replace(path) => json!({"action": "replace", "path": path}),
+        Change::Keep(path) => json!({"action": "keep", "path": path}),
+        Change::Record { file, name, from, to, platforms } => {
+            let mut value = json!({
+                "action": "record", "path": file, "provider": name, "version": to.to_string(),
+                "platforms": platforms.iter().map(Platform::as_str).collect::<Vec<_>>(),
+            });
+            if let Some(from) = from {
+                value["from"] = json!(from.to_string());
+            }
+            value
+        }
+        Change::KeepRow { file, name } => json!({"action": "keep", "path": file, "provider": name}),
+    }
+}
+
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        Self::wrong_usage(error.to_string())
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        match error {
+            InstallError::Io { .. } => {
+                tool_host::CallError::new(tool_host::Category::ExecutionFailed, error.to_string()).into()
+            }
+            _ => Self::wrong_usage(error.to_string()),
+        }
+    }
+}
