@@ -49,6 +49,7 @@ impl Builder {
             version,
             commit: commit.to_owned(),
             providers: Vec::new(),
+            programs: BTreeMap::new(),
         });
         Ok(Self { folder: folder.to_path_buf(), manifest })
     }
@@ -63,24 +64,45 @@ impl Builder {
         platform: &Platform,
         program: Vec<u8>,
         papers: &[Entry],
-    ) -> io::Result<&Artifact> {
+    ) -> io::Result<()> {
         let repository = described.source.rsplit('/').next().unwrap_or(&described.source);
-        let file = format!("{repository}{}", platform.program_suffix());
-        let archive = format!("{repository}_{}_{platform}.tar.gz", self.manifest.version);
-        let mut artifact = Artifact {
-            archive_sha256: Sha256::of(&[]),
-            archive,
-            program_sha256: Sha256::of(&program),
-            program_bytes: program.len() as u64,
-            program: file.clone(),
-        };
-        let mut entries = vec![Entry { name: file, executable: true, content: program }];
+        let artifact = self.archive(repository, platform, program, papers)?;
+        self.provider(described).artifacts.insert(platform.clone(), artifact);
+        Ok(())
+    }
+
+    /// Packs a program that is no provider.
+    ///
+    /// # Errors
+    /// The archive cannot be written.
+    pub fn add_program(
+        &mut self,
+        name: &str,
+        platform: &Platform,
+        program: Vec<u8>,
+        papers: &[Entry],
+    ) -> io::Result<()> {
+        let artifact = self.archive(name, platform, program, papers)?;
+        self.manifest.programs.entry(name.to_owned()).or_default().insert(platform.clone(), artifact);
+        Ok(())
+    }
+
+    fn archive(
+        &self,
+        name: &str,
+        platform: &Platform,
+        program: Vec<u8>,
+        papers: &[Entry],
+    ) -> io::Result<Artifact> {
+        let file = format!("{name}{}", platform.program_suffix());
+        let (program_sha256, program_bytes) = (Sha256::of(&program), program.len() as u64);
+        let mut entries = vec![Entry { name: file.clone(), executable: true, content: program }];
         entries.extend_from_slice(papers);
         let packed = pack(&entries)?;
-        artifact.archive_sha256 = Sha256::of(&packed);
-        fs::write(self.folder.join(&artifact.archive), packed)?;
-        let slot = self.provider(described).artifacts.entry(platform.clone());
-        Ok(slot.insert_entry(artifact).into_mut())
+        let archive = format!("{name}_{}_{platform}.tar.gz", self.manifest.version);
+        fs::write(self.folder.join(&archive), &packed)?;
+        let archive_sha256 = Sha256::of(&packed);
+        Ok(Artifact { archive, archive_sha256, program: file, program_sha256, program_bytes })
     }
 
     /// Writes the manifest, the list of hashes, and `mirror/`, where each provider has a release of its own at the
@@ -102,7 +124,7 @@ impl Builder {
                 let (from, to) = (self.folder.join(&artifact.archive), folder.join(&artifact.archive));
                 fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
             }
-            list(&folder, &Manifest { providers: vec![provider.clone()], ..self.manifest.clone() })?;
+            list(&folder, &self.manifest.only(provider))?;
         }
         Release::open(&self.folder).map_err(io::Error::other)
     }
@@ -131,7 +153,7 @@ impl Builder {
 fn list(folder: &Path, manifest: &Manifest) -> io::Result<()> {
     let text = manifest.to_json();
     let mut sums = BTreeMap::from([(MANIFEST, Sha256::of(text.as_bytes()))]);
-    for artifact in manifest.providers.iter().flat_map(|provider| provider.artifacts.values()) {
+    for artifact in manifest.artifacts() {
         sums.insert(&artifact.archive, artifact.archive_sha256);
     }
     let lines: String = sums.iter().map(|(name, hash)| format!("{hash}  {name}\n")).collect();

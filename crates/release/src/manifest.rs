@@ -23,6 +23,9 @@ pub struct Manifest {
     pub commit: String,
     /// The providers, by name.
     pub providers: Vec<Provider>,
+    /// What else is released, such as `toolctl`: the artifacts of each program, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, BTreeMap<Platform, Artifact>>,
 }
 
 /// A provider of a release.
@@ -72,6 +75,17 @@ impl Manifest {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
+    /// The manifest of a release that holds nothing but one of these providers.
+    pub(crate) fn only(&self, provider: &Provider) -> Self {
+        Self { providers: vec![provider.clone()], programs: BTreeMap::new(), ..self.clone() }
+    }
+
+    /// Every archive, of providers and of other programs.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        let providers = self.providers.iter().flat_map(|provider| provider.artifacts.values());
+        providers.chain(self.programs.values().flat_map(BTreeMap::values))
+    }
+
     /// What is wrong with the names in it: they become file names, so none may lead elsewhere.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.format_version > FORMAT_VERSION {
@@ -80,27 +94,29 @@ impl Manifest {
                 self.format_version
             ));
         }
-        self.providers.iter().find_map(Provider::problem)
+        let named = self.artifacts().flat_map(|artifact| [&artifact.archive, &artifact.program]);
+        let astray = named.into_iter().find(|name| !is_file_name(name));
+        astray
+            .map(|name| format!("{name:?} is no plain file name"))
+            .or_else(|| self.providers.iter().find_map(Provider::problem))
     }
+}
+
+/// Whether a text can only be a file in a folder, whatever the folder.
+fn is_file_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('.')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
 }
 
 impl Provider {
     fn problem(&self) -> Option<String> {
-        let file_name = |text: &str| {
-            !text.is_empty()
-                && !text.starts_with('.')
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
-        };
-        if !file_name(&self.name) {
+        if !is_file_name(&self.name) {
             return Some(format!("name {:?} is no name of a provider", self.name));
         }
-        if self.source.split('/').count() < 3 || !self.source.split('/').all(file_name) {
+        if self.source.split('/').count() < 3 || !self.source.split('/').all(is_file_name) {
             return Some(format!("source {:?} is not <host>/<organisation>/<repository>", self.source));
         }
-        let names = self.artifacts.values().flat_map(|artifact| [&artifact.archive, &artifact.program]);
-        names
-            .into_iter()
-            .find(|name| !file_name(name))
-            .map(|name| format!("{name:?} of provider {} is no plain file name", self.name))
+        None
     }
 }

@@ -147,7 +147,7 @@ impl Release {
     /// # Errors
     /// A file is missing, not listed, or not the one that was released.
     pub fn verify(&self) -> Result<(), ReleaseError> {
-        for artifact in self.manifest.providers.iter().flat_map(|provider| provider.artifacts.values()) {
+        for artifact in self.manifest.artifacts() {
             let path = self.folder.join(&artifact.archive);
             verify(&path, &read(&path)?, recorded(&self.folder, &artifact.archive)?, SUMS)?;
             self.program(artifact)?;
@@ -156,7 +156,7 @@ impl Release {
     }
 
     fn only(&self, provider: &Provider) -> Self {
-        let manifest = Manifest { providers: vec![provider.clone()], ..self.manifest.clone() };
+        let manifest = self.manifest.only(provider);
         Self { folder: self.folder.clone(), manifest }
     }
 }

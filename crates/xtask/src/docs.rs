@@ -59,7 +59,7 @@ pub fn stale_pages(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// The providers of the catalog, in its order.
-fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
+pub(crate) fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse)>> {
     Ok(vec![
         declared::<provider_filesystem::Filesystem>()?,
         declared::<provider_search::Search>()?,

@@ -8,4 +8,5 @@ mod filesystem_under_go_host;
 mod go_host;
 mod go_provider_under_go_host;
 mod programs;
+mod project_files;
 mod toolctl_over_go_provider;
