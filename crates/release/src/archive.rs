@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_program_comes_out_as_it_went_in() {
-        let program: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(number) >> 7) as u8).collect();
+        let program: Vec<u8> =
+            (0..300_000_u32).map(|number| (number.wrapping_mul(number) >> 7) as u8).collect();
         let archive = pack(&[entry("LICENSE", b"text"), entry("provider-x", &program)]).unwrap();
         assert_eq!(unpack(&archive, "provider-x").unwrap(), program);
     }
@@ -113,8 +114,10 @@ mod tests {
     #[test]
     fn the_systems_tar_reads_it() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.tar.gz"), pack(&[entry("program", b"#!/bin/sh\n")]).unwrap()).unwrap();
-        let listed = std::process::Command::new("tar").arg("-tvzf").arg(folder.path().join("a.tar.gz")).output();
+        std::fs::write(folder.path().join("a.tar.gz"), pack(&[entry("program", b"#!/bin/sh\n")]).unwrap())
+            .unwrap();
+        let listed =
+            std::process::Command::new("tar").arg("-tvzf").arg(folder.path().join("a.tar.gz")).output();
         let listed = listed.expect("tar(1) is needed for this test");
         let text = String::from_utf8_lossy(&listed.stdout);
         assert!(text.starts_with("-rwxr-xr-x") && text.trim_end().ends_with(" program"), "{text}");

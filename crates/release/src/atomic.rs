@@ -12,7 +12,8 @@ const UNFINISHED: (&str, &str) = (".ph-", ".tmp");
 pub(crate) fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = target.parent().unwrap_or(Path::new("."));
-    let mut unfinished = tempfile::Builder::new().prefix(UNFINISHED.0).suffix(UNFINISHED.1).tempfile_in(folder)?;
+    let mut unfinished =
+        tempfile::Builder::new().prefix(UNFINISHED.0).suffix(UNFINISHED.1).tempfile_in(folder)?;
     unfinished.write_all(content)?;
     unfinished.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     unfinished.as_file().sync_all()?;

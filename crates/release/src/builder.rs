@@ -87,6 +87,41 @@ impl Builder {
         Ok(())
     }
 
+    /// Takes over what another machine has built of the same version and commit.
+    ///
+    /// # Errors
+    /// The other release is damaged or of something else, or a file cannot be copied.
+    pub fn adopt(&mut self, other: &Release) -> io::Result<()> {
+        other.verify().map_err(io::Error::other)?;
+        let theirs = other.manifest();
+        if (&theirs.version, &theirs.commit) != (&self.manifest.version, &self.manifest.commit) {
+            return Err(io::Error::other(format!(
+                "{} is {} at {}, and this release is {} at {}",
+                other.folder().display(),
+                theirs.version,
+                theirs.commit,
+                self.manifest.version,
+                self.manifest.commit
+            )));
+        }
+        for artifact in theirs.artifacts() {
+            fs::copy(other.folder().join(&artifact.archive), self.folder.join(&artifact.archive))?;
+        }
+        for provider in &theirs.providers {
+            let described = Described {
+                name: provider.name.clone(),
+                source: provider.source.clone(),
+                category: provider.category.clone(),
+                example: provider.example.clone(),
+            };
+            self.provider(&described).artifacts.extend(provider.artifacts.clone());
+        }
+        for (name, artifacts) in &theirs.programs {
+            self.manifest.programs.entry(name.clone()).or_default().extend(artifacts.clone());
+        }
+        Ok(())
+    }
+
     fn archive(
         &self,
         name: &str,
@@ -131,16 +166,17 @@ impl Builder {
 
     fn provider(&mut self, described: &Described) -> &mut Provider {
         let providers = &mut self.manifest.providers;
-        let index = providers.iter().position(|known| known.source == described.source).unwrap_or_else(|| {
-            providers.push(Provider {
-                name: String::new(),
-                source: described.source.clone(),
-                category: String::new(),
-                example: serde_json::Map::new(),
-                artifacts: BTreeMap::new(),
+        let index =
+            providers.iter().position(|known| known.source == described.source).unwrap_or_else(|| {
+                providers.push(Provider {
+                    name: String::new(),
+                    source: described.source.clone(),
+                    category: String::new(),
+                    example: serde_json::Map::new(),
+                    artifacts: BTreeMap::new(),
+                });
+                providers.len() - 1
             });
-            providers.len() - 1
-        });
         let provider = &mut providers[index];
         provider.name.clone_from(&described.name);
         provider.category.clone_from(&described.category);
@@ -228,6 +264,25 @@ mod tests {
         let mirrored = Release::open(&folder.path().join("mirror/github.com/o/provider-a/v1.0.0")).unwrap();
         mirrored.verify().unwrap();
         assert_eq!(mirrored.manifest().providers.len(), 1);
+    }
+
+    #[test]
+    fn what_other_machines_built_is_put_together() {
+        let (one, other, whole) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let parts = [
+            build(one.path(), "c", &[("a", "linux_amd64")]),
+            build(other.path(), "c", &[("a", "darwin_arm64"), ("b", "darwin_arm64")]),
+        ];
+        let mut builder = Builder::new(whole.path(), Version::new(1, 0, 0), "c").unwrap();
+        parts.iter().for_each(|part| builder.adopt(part).unwrap());
+        let release = builder.finish().unwrap();
+        release.verify().unwrap();
+        assert_eq!(release.manifest().providers[0].artifacts.len(), 2);
+
+        let mut builder = Builder::new(whole.path(), Version::new(1, 0, 0), "d").unwrap();
+        let error = builder.adopt(&parts[0]).unwrap_err().to_string();
+        assert!(error.ends_with("is 1.0.0 at c, and this release is 1.0.0 at d"), "{error}");
     }
 
     #[test]

@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn a_program_has_one_place() {
         let cache = PluginCache::new("/c".into());
-        let path = cache.program("github.com/o/provider-x", &Version::new(1, 2, 3), &"linux_amd64".parse().unwrap());
+        let path =
+            cache.program("github.com/o/provider-x", &Version::new(1, 2, 3), &"linux_amd64".parse().unwrap());
         assert_eq!(path, Path::new("/c/github.com_o_provider-x/1.2.3/linux_amd64/provider-x"));
     }
 }

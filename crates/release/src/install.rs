@@ -126,7 +126,9 @@ pub enum InstallError {
         known: String,
     },
     /// The lock file has another provider under the name.
-    #[error("{path} has a provider {name} from {found}, and this one is from {source_address}; give one of them another name")]
+    #[error(
+        "{path} has a provider {name} from {found}, and this one is from {source_address}; give one of them another name"
+    )]
     OtherSource {
         /// The lock file.
         path: PathBuf,
@@ -222,11 +224,18 @@ impl Installation {
         if lock_file == before && path.exists() {
             return Ok(());
         }
-        let mode = fs::metadata(&path).map_or(0o644, |found| std::os::unix::fs::MetadataExt::mode(&found) & 0o7777);
-        atomic::write(&path, lock_file.text().as_bytes(), mode).map_err(|error| io_error("write", &path, error))
+        let mode =
+            fs::metadata(&path).map_or(0o644, |found| std::os::unix::fs::MetadataExt::mode(&found) & 0o7777);
+        atomic::write(&path, lock_file.text().as_bytes(), mode)
+            .map_err(|error| io_error("write", &path, error))
     }
 
-    fn provider(&mut self, release: &Release, provider: &Provider, request: &Request) -> Result<(), InstallError> {
+    fn provider(
+        &mut self,
+        release: &Release,
+        provider: &Provider,
+        request: &Request,
+    ) -> Result<(), InstallError> {
         let version = &release.manifest().version;
         let here = [Platform::here()];
         let cached = if request.platforms.is_empty() { &here[..] } else { &request.platforms };
@@ -293,9 +302,11 @@ fn put(program: &Program) -> Result<(), InstallError> {
     atomic::sweep(folder).map_err(|error| io_error("tidy", folder, error))?;
     if matches!(program.change(true), Ok(Change::Keep(_))) {
         let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-        return fs::set_permissions(&program.path, mode).map_err(|error| io_error("change", &program.path, error));
+        return fs::set_permissions(&program.path, mode)
+            .map_err(|error| io_error("change", &program.path, error));
     }
-    atomic::write(&program.path, &program.content, 0o755).map_err(|error| io_error("write", &program.path, error))
+    atomic::write(&program.path, &program.content, 0o755)
+        .map_err(|error| io_error("write", &program.path, error))
 }
 
 /// The providers that are asked for, each with its release.
@@ -311,9 +322,11 @@ fn selected<'a>(
         return Ok(all);
     }
     let find = |name: &String| {
-        all.iter().find(|(_, provider)| provider.name == *name).copied().ok_or_else(|| InstallError::NoProvider {
-            name: name.clone(),
-            known: all.iter().map(|(_, provider)| provider.name.as_str()).collect::<Vec<_>>().join(", "),
+        all.iter().find(|(_, provider)| provider.name == *name).copied().ok_or_else(|| {
+            InstallError::NoProvider {
+                name: name.clone(),
+                known: all.iter().map(|(_, provider)| provider.name.as_str()).collect::<Vec<_>>().join(", "),
+            }
         })
     };
     names.iter().map(find).collect()

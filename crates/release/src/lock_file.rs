@@ -122,7 +122,9 @@ impl LockFile {
             Some(written) if written.says(row) => Ok(true),
             _ => Err(LockFileError::Row {
                 name: row.name.clone(),
-                problem: "it is written in a way that cannot be changed in place; remove it and install again".into(),
+                problem:
+                    "it is written in a way that cannot be changed in place; remove it and install again"
+                        .into(),
             }),
         }
     }
@@ -138,7 +140,9 @@ impl LockFile {
             quoted(&row.source),
             quoted(&row.version.to_string()),
             quoted(moment),
-            row.category.as_deref().map_or_else(String::new, |word| format!("  category    = {}\n", quoted(word))),
+            row.category
+                .as_deref()
+                .map_or_else(String::new, |word| format!("  category    = {}\n", quoted(word))),
             checksums(row, "  "),
         );
         self.text.push_str(&block.replace('\n', line_end));
@@ -187,11 +191,19 @@ fn read_row(name: &str, block: &Block) -> Result<Row, LockFileError> {
         let platform = key_text(key).and_then(|key| key.parse().ok());
         let hash = hash.expr().as_str().and_then(|hash| hash.strip_prefix("sha256:")?.parse().ok());
         let (Some(platform), Some(hash)) = (platform, hash) else {
-            return Err(wrong("wanted checksums as \"<os>_<arch>\" = \"sha256:<64 hexadecimal digits>\"".into()));
+            return Err(wrong(
+                "wanted checksums as \"<os>_<arch>\" = \"sha256:<64 hexadecimal digits>\"".into(),
+            ));
         };
         checksums.insert(platform, hash);
     }
-    Ok(Row { name: name.to_owned(), source: required("source")?, version, checksums, category: text("category") })
+    Ok(Row {
+        name: name.to_owned(),
+        source: required("source")?,
+        version,
+        checksums,
+        category: text("category"),
+    })
 }
 
 fn object(block: &Block) -> Option<&Object> {
@@ -286,7 +298,9 @@ fn entries_can_stay(object: &Object, row: &Row) -> bool {
 
 fn checksums(row: &Row, indent: &str) -> String {
     let lines = row.checksums.iter();
-    let lines = lines.map(|(platform, hash)| format!("{indent}  {} = {}\n", quoted(platform.as_str()), quoted(&hash.tagged())));
+    let lines = lines.map(|(platform, hash)| {
+        format!("{indent}  {} = {}\n", quoted(platform.as_str()), quoted(&hash.tagged()))
+    });
     format!("{{\n{}{indent}}}", lines.collect::<String>())
 }
 

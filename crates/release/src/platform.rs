@@ -123,7 +123,9 @@ mod tests {
     #[test]
     fn a_platform_is_two_words() {
         assert!("linux_amd64".parse::<Platform>().is_ok());
-        for wrong in ["", "linux", "linux_", "_amd64", "Linux_amd64", "linux_amd64_v2", "../x_y", "linux/amd64"] {
+        for wrong in
+            ["", "linux", "linux_", "_amd64", "Linux_amd64", "linux_amd64_v2", "../x_y", "linux/amd64"]
+        {
             assert!(wrong.parse::<Platform>().is_err(), "{wrong}");
         }
     }

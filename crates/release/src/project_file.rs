@@ -26,8 +26,11 @@ pub fn required_providers(entries: &[Entry]) -> String {
     let lines = entries.iter().map(|entry| {
         let constraint = format!("~> {}.{}", entry.version.major, entry.version.minor);
         // A version before the first stable one may break with any minor step; one more digit allows patches only.
-        let constraint =
-            if entry.version.major == 0 { format!("{constraint}.{}", entry.version.patch) } else { constraint };
+        let constraint = if entry.version.major == 0 {
+            format!("{constraint}.{}", entry.version.patch)
+        } else {
+            constraint
+        };
         format!(
             "  {:width$} = {{ source = {}, version = {} }}\n",
             entry.name,
@@ -43,7 +46,8 @@ pub fn required_providers(entries: &[Entry]) -> String {
 pub fn agent_hcl(entries: &[Entry]) -> String {
     let blocks = entries.iter().map(|entry| {
         let width = entry.configuration.keys().map(String::len).max().unwrap_or(0);
-        let lines = entry.configuration.iter().map(|(key, value)| format!("  {key:width$} = {}\n", hcl(value)));
+        let lines =
+            entry.configuration.iter().map(|(key, value)| format!("  {key:width$} = {}\n", hcl(value)));
         let body: String = lines.collect();
         let body = if body.is_empty() { "{}".to_owned() } else { format!("{{\n{body}}}") };
         format!("\nprovider {} {body}\n", quoted(&entry.name))
@@ -103,7 +107,8 @@ mod tests {
 
     #[test]
     fn every_value_can_be_read_back() {
-        let configuration = json!({"a": "${x}", "b": [1, 2.5, false], "c": {"k-1": "v", "n": {"m": []}}, "d": {}});
+        let configuration =
+            json!({"a": "${x}", "b": [1, 2.5, false], "c": {"k-1": "v", "n": {"m": []}}, "d": {}});
         let text = agent_hcl(&[entry("x", "1.0.0", configuration.clone())]);
         let body = hcl_edit::parser::parse_body(&text).expect(&text);
         let block = body.get_blocks("provider").next().unwrap();

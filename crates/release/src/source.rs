@@ -76,7 +76,8 @@ impl Release {
     /// # Errors
     /// There is none, none fits, or one is damaged.
     pub fn open_all(folder: &Path, wanted: &VersionReq) -> Result<Vec<Self>, ReleaseError> {
-        let folders = if folder.join(MANIFEST).exists() { vec![folder.to_path_buf()] } else { mirrored(folder)? };
+        let folders =
+            if folder.join(MANIFEST).exists() { vec![folder.to_path_buf()] } else { mirrored(folder)? };
         if folders.is_empty() {
             return Err(ReleaseError::NoRelease(folder.to_path_buf()));
         }
@@ -99,7 +100,11 @@ impl Release {
             known.sort();
             known.dedup();
             let known = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            return Err(ReleaseError::NoVersion { folder: folder.to_path_buf(), wanted: wanted.clone(), known });
+            return Err(ReleaseError::NoVersion {
+                folder: folder.to_path_buf(),
+                wanted: wanted.clone(),
+                known,
+            });
         }
         Ok(newest.into_values().collect())
     }
@@ -115,11 +120,18 @@ impl Release {
             verify(&path, &text, recorded(folder, MANIFEST)?, SUMS)?;
         }
         let malformed = |problem: String| ReleaseError::Malformed { path: path.clone(), problem };
-        let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
+        let manifest: Manifest =
+            serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
         if let Some(problem) = manifest.problem() {
             return Err(malformed(problem));
         }
         Ok(Self { folder: folder.to_path_buf(), manifest })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What it holds.
@@ -136,8 +148,9 @@ impl Release {
         let path = self.folder.join(&artifact.archive);
         let archive = read(&path)?;
         verify(&path, &archive, artifact.archive_sha256, MANIFEST)?;
-        let program = unpack(&archive, &artifact.program)
-            .map_err(|error: UnpackError| ReleaseError::Malformed { path: path.clone(), problem: error.to_string() })?;
+        let program = unpack(&archive, &artifact.program).map_err(|error: UnpackError| {
+            ReleaseError::Malformed { path: path.clone(), problem: error.to_string() }
+        })?;
         verify(&path.join(&artifact.program), &program, artifact.program_sha256, MANIFEST)?;
         Ok(program)
     }
@@ -167,7 +180,8 @@ fn mirrored(folder: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
     for _ in 0..4 {
         let mut next = Vec::new();
         for folder in level {
-            let entries = fs::read_dir(&folder).map_err(|error| ReleaseError::Read { path: folder.clone(), error })?;
+            let entries =
+                fs::read_dir(&folder).map_err(|error| ReleaseError::Read { path: folder.clone(), error })?;
             let entries = entries.filter_map(Result::ok).map(|entry| entry.path());
             next.extend(entries.filter(|path| path.is_dir()));
         }
@@ -189,7 +203,12 @@ fn recorded(folder: &Path, name: &str) -> Result<Sha256, ReleaseError> {
     hash.ok_or_else(|| ReleaseError::Malformed { path, problem: format!("it has no hash of {name}") })
 }
 
-fn verify(path: &Path, content: &[u8], recorded: Sha256, recorded_in: &'static str) -> Result<(), ReleaseError> {
+fn verify(
+    path: &Path,
+    content: &[u8],
+    recorded: Sha256,
+    recorded_in: &'static str,
+) -> Result<(), ReleaseError> {
     let found = Sha256::of(content);
     if found == recorded {
         return Ok(());

@@ -19,7 +19,8 @@ fn read(agent: &str, lock: &str) -> Result<Value, String> {
         path
     };
     let (agent, lock) = (write("agent.hcl", agent), write("lock.hcl", lock));
-    let output = go().args(["run", "./projectfile"]).arg(&agent as &Path).arg(&lock as &Path).output().unwrap();
+    let output =
+        go().args(["run", "./projectfile"]).arg(&agent as &Path).arg(&lock as &Path).output().unwrap();
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use release::{Change, InstallError, Installation, PluginCache, Platform, Release, ReleaseError, Request, project_file};
+use release::{
+    Change, InstallError, Installation, Platform, PluginCache, Release, ReleaseError, Request, project_file,
+};
 use serde_json::{Value, json};
 use tool_host::catalogue::FORMAT_VERSION;
 

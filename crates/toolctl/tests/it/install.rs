@@ -56,7 +56,8 @@ fn an_installed_provider_runs_from_the_kernels_cache() {
 
     let row = lock_file(&bench);
     let moment = row.split("resolved_at = \"").nth(1).unwrap().split('"').next().unwrap();
-    let golden = row.replace(moment, "2026-01-02T03:04:05Z").replace(Platform::here().as_str(), "linux_amd64");
+    let golden =
+        row.replace(moment, "2026-01-02T03:04:05Z").replace(Platform::here().as_str(), "linux_amd64");
     assert_eq!(golden, include_str!("../golden/agent.lock.hcl"));
 
     let place = format!(
@@ -110,7 +111,8 @@ fn wrong_wishes_are_refused_by_name() {
 fn whoever_is_killed_leaves_no_half() {
     let bench = Bench::new(&[]);
     fs::create_dir(bench.path().join(".agent")).unwrap();
-    let foreign = "# ours\nlock_file_version = 1\n\nprovider \"other\" {\n  source = \"gitlab.com/a/b\" # kept\n}\n";
+    let foreign =
+        "# ours\nlock_file_version = 1\n\nprovider \"other\" {\n  source = \"gitlab.com/a/b\" # kept\n}\n";
     fs::write(bench.path().join(".agent/agent.lock.hcl"), foreign).unwrap();
     release(&bench.path().join("dist"), "0.1.0");
     bench.run(&INSTALL);

@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Build although something is not committed; the release says so.
     #[arg(long)]
     allow_dirty: bool,
+    /// Build nothing; put releases of one commit, made on different machines, together. Repeatable.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "providers", "check"])]
+    merge: Vec<PathBuf>,
     /// Build nothing; verify every hash of the release, and hold each program that runs here against the protocol.
     #[arg(long)]
     check: bool,
@@ -41,7 +44,24 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let root = crate::workspace_root();
     let out = root.join(&arguments.out);
-    if arguments.check { check(&root, &out) } else { build(&root, &out, arguments) }
+    if arguments.check {
+        check(&root, &out)
+    } else if let [first, ..] = arguments.merge.as_slice() {
+        merge(&out, first, &arguments.merge)
+    } else {
+        build(&root, &out, arguments)
+    }
+}
+
+fn merge(out: &Path, first: &Path, folders: &[PathBuf]) -> anyhow::Result<()> {
+    let first = Release::open(first)?;
+    let mut builder = Builder::new(out, first.manifest().version.clone(), &first.manifest().commit)?;
+    for folder in folders {
+        builder.adopt(&Release::open(folder)?)?;
+    }
+    let release = builder.finish()?;
+    tell(&format!("{}: {} archives", out.display(), release.manifest().artifacts().count()));
+    Ok(())
 }
 
 fn build(root: &Path, out: &Path, arguments: &Arguments) -> anyhow::Result<()> {
@@ -51,8 +71,11 @@ fn build(root: &Path, out: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION").parse().context("the workspace's version")?;
     let mut builder = Builder::new(out, version, &commit)?;
     let known = crate::docs::providers()?;
-    let wanted = |name: &str| arguments.providers.is_empty() || arguments.providers.iter().any(|one| one == name);
-    if let Some(unknown) = arguments.providers.iter().find(|name| !known.iter().any(|(known, _)| known == name)) {
+    let wanted =
+        |name: &str| arguments.providers.is_empty() || arguments.providers.iter().any(|one| one == name);
+    if let Some(unknown) =
+        arguments.providers.iter().find(|name| !known.iter().any(|(known, _)| known == name))
+    {
         bail!("the catalog has no provider {unknown}");
     }
     for (name, schema) in known.iter().filter(|(name, _)| wanted(name)) {

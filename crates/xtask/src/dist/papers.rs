@@ -55,7 +55,20 @@ pub(super) fn of(root: &Path, package: &str, target: &str) -> anyhow::Result<Vec
 pub(super) fn linked(root: &Path, package: &str, target: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
     let tree = cargo(
         root,
-        &["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--target", target, "--package", package],
+        &[
+            "tree",
+            "--locked",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--target",
+            target,
+            "--package",
+            package,
+        ],
     )?;
     let pair = |line: &str| {
         let mut words = line.split(' ');
@@ -66,7 +79,8 @@ pub(super) fn linked(root: &Path, package: &str, target: &str) -> anyhow::Result
 
 fn parts(root: &Path, package: &str, target: &str) -> anyhow::Result<BTreeSet<Part>> {
     let linked = linked(root, package, target)?;
-    let metadata = cargo(root, &["metadata", "--locked", "--format-version", "1", "--filter-platform", target])?;
+    let metadata =
+        cargo(root, &["metadata", "--locked", "--format-version", "1", "--filter-platform", target])?;
     let metadata: Metadata = serde_json::from_str(&metadata)?;
     let lock_file = std::fs::read_to_string(root.join("Cargo.lock")).context("Cargo.lock")?;
     let checksums = checksums(&lock_file);
@@ -112,13 +126,18 @@ fn licence_texts(manifest: &Path) -> anyhow::Result<Vec<String>> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().to_uppercase();
-        let named = ["LICEN", "COPYING", "NOTICE", "COPYRIGHT", "UNLICENSE"].iter().any(|word| name.starts_with(word));
+        let named = ["LICEN", "COPYING", "NOTICE", "COPYRIGHT", "UNLICENSE"]
+            .iter()
+            .any(|word| name.starts_with(word));
         if named && entry.file_type()?.is_file() {
             files.push(entry.path());
         }
     }
     files.sort();
-    files.iter().map(|path| Ok(String::from_utf8_lossy(&std::fs::read(path)?).replace("\r\n", "\n"))).collect()
+    files
+        .iter()
+        .map(|path| Ok(String::from_utf8_lossy(&std::fs::read(path)?).replace("\r\n", "\n")))
+        .collect()
 }
 
 /// Every part with its licence, and every text once.
