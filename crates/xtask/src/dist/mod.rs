@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
-use harness_proto::config::v1::{AttrType, ConfigAttribute};
+use harness_proto::config::v1::AttrType;
+use harness_proto::tool::v1::GetSchemaResponse;
 use release::{Builder, Described, Platform, Release};
 use serde_json::{Map, Value, json};
 
@@ -66,7 +67,7 @@ fn merge(out: &Path, first: &Path, folders: &[PathBuf]) -> anyhow::Result<()> {
 
 fn build(root: &Path, out: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let commit = commit(root, arguments.allow_dirty)?;
-    let target = arguments.target.clone().map_or_else(|| build::host(), Ok)?;
+    let target = arguments.target.clone().map_or_else(build::host, Ok)?;
     let platform = Platform::of_target(&target)?;
     let version = env!("CARGO_PKG_VERSION").parse().context("the workspace's version")?;
     let mut builder = Builder::new(out, version, &commit)?;
@@ -84,7 +85,7 @@ fn build(root: &Path, out: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             name: (*name).to_owned(),
             source: format!("github.com/pluggable-harness/{package}"),
             category: "tool".to_owned(),
-            example: example(name, &schema.config_schema)?,
+            example: example(name, schema)?,
         };
         let program = build::program(root, &package, &target)?;
         builder.add(&described, &platform, program, &papers::of(root, &package, &target)?)?;
@@ -118,9 +119,10 @@ fn commit(root: &Path, allow_dirty: bool) -> anyhow::Result<String> {
 }
 
 /// A configuration that the provider accepts: a value for each required attribute.
-fn example(provider: &str, attributes: &[ConfigAttribute]) -> anyhow::Result<Map<String, Value>> {
+fn example(provider: &str, schema: &GetSchemaResponse) -> anyhow::Result<Map<String, Value>> {
     let mut example = Map::new();
-    for attribute in attributes.iter().filter(|attribute| attribute.required) {
+    let attributes = schema.config_schema.iter().flat_map(|schema| &schema.attributes);
+    for attribute in attributes.filter(|attribute| attribute.required) {
         let value = match (attribute.name.as_str(), attribute.r#type()) {
             ("allowed_roots", AttrType::ListString) => json!(["."]),
             ("root", AttrType::String) => json!("."),
@@ -181,9 +183,9 @@ mod tests {
     #[test]
     fn every_provider_has_an_example_configuration() {
         for (name, schema) in crate::docs::providers().unwrap() {
-            let example = example(name, &schema.config_schema).unwrap();
-            let required = schema.config_schema.iter().filter(|attribute| attribute.required);
-            assert_eq!(example.len(), required.count(), "{name}");
+            let example = example(name, &schema).unwrap();
+            let attributes = schema.config_schema.iter().flat_map(|schema| &schema.attributes);
+            assert_eq!(example.len(), attributes.filter(|attribute| attribute.required).count(), "{name}");
         }
     }
 }
