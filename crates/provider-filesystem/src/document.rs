@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use documents::pdf::{self, PdfText};
+use documents::{Broken, contained};
 use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
-use crate::contained::{Broken, contained};
 use crate::engine::notebook::{Notebook, show};
-use crate::engine::pdf::{self, PdfText};
 use crate::engine::text::{Text, count_lines};
 use crate::engine::window::Request;
 use crate::source::{Source, unreadable};

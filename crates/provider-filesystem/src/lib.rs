@@ -7,7 +7,6 @@ mod batch;
 mod cancellable;
 mod change;
 mod config;
-mod contained;
 mod document;
 pub mod engine;
 mod entries;

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use documents::image::{self, Format};
 use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
@@ -33,21 +34,21 @@ pub(crate) fn describe(
     cx: &Cx<Silent>,
 ) -> Result<Described, ToolError> {
     let head = source.head(total_bytes.min(HEAD), cx).map_err(|error| unreadable(cx, path, &error))?;
-    let Some((name, mime_type)) = image_type(&head) else {
+    let Some(Format { name, media_type }) = image::format(&head) else {
         let words = format!("binary file, {total_bytes} bytes; it cannot be shown or edited as text");
         return Ok(Described { is_image: false, words, inline: None });
     };
-    let size = imagesize::blob_size(&head).map_err(|_| {
+    let (width, height) = image::size(&head).map_err(|_| {
         let text =
             format!("{path} begins like a {name} image but is cut off or broken ({total_bytes} bytes)");
         ToolError::new(Code::Binary, text)
     })?;
-    let words = format!("{name} image, {} × {} pixels, {total_bytes} bytes", size.width, size.height);
+    let words = format!("{name} image, {width} × {height} pixels, {total_bytes} bytes");
     let mut described = Described { is_image: true, words, inline: None };
     if policy == Media::Inline {
         if total_bytes <= LARGEST_INLINE {
             let bytes = source.head(total_bytes, cx).map_err(|error| unreadable(cx, path, &error))?;
-            described.inline = Some((mime_type.to_owned(), STANDARD.encode(bytes)));
+            described.inline = Some((media_type.to_owned(), STANDARD.encode(bytes)));
         } else {
             cx.note(format!(
                 "the image is described only: more than {LARGEST_INLINE} bytes are not given inline"
@@ -55,17 +56,4 @@ pub(crate) fn describe(
         }
     }
     Ok(described)
-}
-
-fn image_type(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    use imagesize::ImageType;
-    match imagesize::image_type(head).ok()? {
-        ImageType::Png => Some(("PNG", "image/png")),
-        ImageType::Jpeg => Some(("JPEG", "image/jpeg")),
-        ImageType::Gif => Some(("GIF", "image/gif")),
-        ImageType::Webp => Some(("WebP", "image/webp")),
-        ImageType::Bmp => Some(("BMP", "image/bmp")),
-        ImageType::Tiff => Some(("TIFF", "image/tiff")),
-        _ => None,
-    }
 }

@@ -13,7 +13,6 @@
 //! - [`patch`]: unified diffs and the Begin/End Patch envelope
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
 //! - [`notebook`]: cells of a notebook
-//! - [`pdf`]: the text of a PDF document
 //! - [`diff`]: what changed, as hunks and as a unified diff
 
 pub mod diff;
@@ -23,7 +22,6 @@ pub mod explain;
 pub mod find;
 pub mod notebook;
 pub mod patch;
-pub mod pdf;
 pub mod stream;
 pub mod text;
 pub mod window;

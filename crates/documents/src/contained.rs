@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Why there is no result.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
+pub enum Broken {
     /// It panicked.
     #[error("reading it failed in a way that only a broken file causes")]
     Panicked,
@@ -25,18 +25,23 @@ pub(crate) enum Broken {
 }
 
 /// Whether contained work should come to its end.
-#[derive(Clone, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn is_asked_for(&self) -> bool {
+    /// Whether nobody waits for the result any more.
+    #[must_use]
+    pub fn is_asked_for(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// Runs `work` on a thread of its own, for `limit` at most and until `is_given_up`. Work that does not come to an end
 /// is left behind with its [`Stop`] set.
-pub(crate) fn contained<T: Send + 'static>(
+///
+/// # Errors
+/// [`Broken`] when there is no result.
+pub fn contained<T: Send + 'static>(
     limit: Duration,
     is_given_up: impl Fn() -> bool,
     work: impl FnOnce(&Stop) -> T + Send + 'static,
