@@ -24,4 +24,5 @@ mod state;
 mod tools;
 
 pub use config::{ExecConfig, SandboxWanted, Survivors};
+pub use login::{CommandPath, command_path};
 pub use provider::Exec;

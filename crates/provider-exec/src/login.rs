@@ -40,6 +40,28 @@ impl LoginPath {
     }
 }
 
+/// The PATH that commands get on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandPath {
+    /// The whole of it; none where neither the login shell nor this process has one.
+    pub path: Option<OsString>,
+    /// The login shell told it. Otherwise it is this process's own.
+    pub from_login_shell: bool,
+}
+
+/// Asks for the PATH that commands get, as a provider does.
+pub async fn command_path() -> CommandPath {
+    let supervisor = Supervisor::default();
+    let Ok(environment) = Environment::new(std::env::vars_os(), &[], &BTreeMap::new()) else {
+        return CommandPath { path: std::env::var_os("PATH"), from_login_shell: false };
+    };
+    let own = environment.get("PATH").map(OsStr::to_owned);
+    match ask(&supervisor, &environment).await {
+        Some(login) => CommandPath { path: join(&login, own.as_deref()), from_login_shell: true },
+        None => CommandPath { path: own, from_login_shell: false },
+    }
+}
+
 /// The entries of `first`, then those that only `second` has.
 fn join(first: &OsStr, second: Option<&OsStr>) -> Option<OsString> {
     let mut all: Vec<PathBuf> = Vec::new();

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -20,9 +19,9 @@ use tokio::sync::watch;
 use crate::GUARD_ARGUMENT;
 use crate::channel::{self, LONGEST, Received};
 use crate::guard::{HURRIED_GRACE, SPENT};
-use crate::job::{Answer, Event, Files, Job, Order, ProcessName, Refusal};
+use crate::job::{Answer, Event, Files, Job, Order, ProcessName, StartError};
 use crate::proc::Proc;
-use crate::program::memory_file;
+use crate::program::{memory_file, program};
 use crate::tree::Tree;
 use crate::watched::watched;
 
@@ -33,35 +32,9 @@ const GUARD_LIMIT: Duration = Duration::from_secs(4);
 
 /// The guards of this process, by number.
 static GUARDS: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
-/// The program that guards run.
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-
-/// Names the program that becomes a guard, where this program itself cannot: in tests. The first call counts.
-pub fn set_program(path: impl Into<PathBuf>) {
-    let _ = PROGRAM.set(path.into());
-}
-
-/// The program that guards run.
-pub(crate) fn program() -> PathBuf {
-    PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
-}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Why a job was not started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The program cannot be run, or not so.
-    #[error("the command could not be started: {0}")]
-    Refused(Refusal),
-    /// There is no guard to run it.
-    #[error("the process that guards a command could not be started: {0}")]
-    NoGuard(io::Error),
-    /// The guard died while it started the job.
-    #[error("the process that guards the command was killed while it started the command")]
-    GuardLost,
 }
 
 /// A guard and the socket to it.

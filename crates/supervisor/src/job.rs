@@ -1,9 +1,9 @@
 //! What a guard is asked to run, and what it answers.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,7 @@ pub struct FinalDirectory {
 }
 
 /// What a host tells a guard.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Run the job whose description and files come with this.
@@ -158,13 +159,14 @@ pub(crate) enum Order {
         /// The first signal.
         signal: i32,
         /// How long processes may take.
-        grace: Duration,
+        grace: std::time::Duration,
     },
     /// Answer which processes there are.
     List,
 }
 
 /// What a guard tells its host.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The program runs.
@@ -187,4 +189,18 @@ pub struct Refusal {
     pub reason: String,
     /// The number of the error, 0 where there is none.
     pub errno: i32,
+}
+
+/// Why a job was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program cannot be run, or not so.
+    #[error("the command could not be started: {0}")]
+    Refused(Refusal),
+    /// There is no guard to run it.
+    #[error("the process that guards a command could not be started: {0}")]
+    NoGuard(io::Error),
+    /// The guard died while it started the job.
+    #[error("the process that guards the command was killed while it started the command")]
+    GuardLost,
 }

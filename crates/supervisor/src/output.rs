@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use tokio::io::unix::AsyncFd;
 
+use crate::piece::{Piece, Source};
 use crate::watched::watched;
 
 /// What a roomy pipe holds. More is not given to ordinary users.
@@ -30,24 +31,6 @@ const MUCH_BYTES: usize = 64 * 1024;
 const MUCH_WRITES: u32 = 256;
 /// See [`MUCH_BYTES`]. A program that wrote nothing for so long writes little again.
 const WINDOW: Duration = Duration::from_millis(20);
-
-/// Which of the two streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Standard output, or the terminal.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// A piece of output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Where it was written to.
-    pub source: Source,
-    /// What was written; never empty. Pieces may split characters.
-    pub bytes: Vec<u8>,
-}
 
 /// The reading ends of a program's standard output and standard error.
 pub struct Pipes {

@@ -26,6 +26,7 @@ pub(crate) struct Proc {
 pub(crate) struct Stat {
     pub(crate) pid: Pid,
     pub(crate) parent: i32,
+    pub(crate) group: i32,
     pub(crate) session: i32,
     /// `R`, `S`, `D`, `T`, `Z` and so on.
     pub(crate) state: u8,
@@ -150,6 +151,7 @@ fn parse_stat(pid: Pid, line: &[u8]) -> Option<Stat> {
         pid,
         state: *fields.first()?.as_bytes().first()?,
         parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
     })
@@ -163,7 +165,7 @@ mod tests {
     fn a_name_with_parentheses_and_blanks_does_not_shift_the_fields() {
         let line = b"42 (a) b (c)) S 7 42 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1000 10 0";
         let pid = Pid::from_raw(42).unwrap();
-        let expected = Stat { pid, parent: 7, session: 41, state: b'S', start: 12_345 };
+        let expected = Stat { pid, parent: 7, group: 42, session: 41, state: b'S', start: 12_345 };
         assert_eq!(parse_stat(pid, line), Some(expected));
     }
 

@@ -7,8 +7,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use rustix::fs::MemfdFlags;
+/// The program that guards run.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the program that becomes a guard, where this program itself cannot: in tests. The first call counts.
+pub fn set_program(path: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(path.into());
+}
+
+/// The program that guards run.
+pub(crate) fn program() -> PathBuf {
+    PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
+}
 
 /// The variables that a program gets of its host's environment when nothing else is said. Nothing in them is secret.
 const PASSED: [&str; 7] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"];
@@ -44,10 +56,20 @@ pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
 /// # Errors
 /// What the operating system says.
 pub fn memory_file(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?);
+    let mut file = nameless(name)?;
     file.write_all(content)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+#[cfg(target_os = "linux")]
+fn nameless(name: &str) -> io::Result<File> {
+    Ok(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &str) -> io::Result<File> {
+    tempfile::tempfile()
 }
 
 /// `/dev/null`, for reading and writing.

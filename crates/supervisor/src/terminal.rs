@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 
-use crate::output::{Piece, Source};
+use crate::piece::{Piece, Source};
 use crate::proc::Proc;
 use crate::waiting;
 use crate::watched::watched;

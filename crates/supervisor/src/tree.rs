@@ -5,6 +5,7 @@
 //! opened: a number that meanwhile belongs to somebody else is never hit.
 
 use std::collections::HashSet;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal};
@@ -20,6 +21,9 @@ const PAUSE: Duration = Duration::from_micros(300);
 const MOST_LOOKS: usize = 10_000;
 /// Most processes that are named in one report.
 const MOST_NAMED: usize = 64;
+
+/// Children of the root whose groups are stopped before all others are looked for.
+const MOST_STRUCK: usize = 256;
 
 /// The descendants of one process.
 pub(crate) struct Tree<'a> {
@@ -95,6 +99,26 @@ impl<'a> Tree<'a> {
         look
     }
 
+    /// Whether more than `most` processes are alive. Looks at no more of them than it takes to know.
+    pub(crate) fn has_more_than(&self, most: u64) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = self.proc.children(self.root);
+        let (mut living, mut index) = (0, 0);
+        while let Some(&pid) = next.get(index) {
+            index += 1;
+            if !seen.insert(pid) {
+                continue;
+            }
+            let Some(stat) = self.proc.stat(pid) else { continue };
+            living += u64::from(!stat.is_dead());
+            if living > most {
+                return true;
+            }
+            next.extend(self.proc.children(pid));
+        }
+        false
+    }
+
     /// The living processes by name, as many as a report holds.
     pub(crate) fn names(&self) -> Vec<ProcessName> {
         self.members().iter().take(MOST_NAMED).map(|member| self.proc.name(member.pid)).collect()
@@ -114,11 +138,35 @@ impl<'a> Tree<'a> {
         same && pidfd_send_signal(&handle, signal).is_ok()
     }
 
+    /// Stops the groups of the first processes at once. The kernel stops all of a group in one step, so what multiplies
+    /// within its group is caught whole, however many it has become.
+    fn stop_groups(&self) {
+        let own = rustix::process::getpgrp();
+        let mut groups = HashSet::new();
+        for pid in self.proc.children(self.root).into_iter().take(MOST_STRUCK) {
+            let Some(stat) = self.proc.stat(pid).filter(|stat| !(self.spared)(stat)) else { continue };
+            if stat.group != own.as_raw_nonzero().get() && groups.insert(stat.group) {
+                self.signal_group(&stat, Signal::STOP);
+            }
+        }
+    }
+
+    /// Sends a signal to the whole group of the process that `member` was, if it still is that process, and the kernel
+    /// can do that by a handle.
+    fn signal_group(&self, member: &Stat, signal: Signal) {
+        let Ok(handle) = pidfd_open(member.pid, PidfdFlags::empty()) else { return };
+        let same = |now: Stat| (now.start, now.group) == (member.start, member.group);
+        if self.proc.stat(member.pid).is_some_and(same) {
+            send_to_group(&handle, signal);
+        }
+    }
+
     /// Kills every process, also those that appear meanwhile, until none is left. Answers how many were killed
     /// and which could not be.
     pub(crate) fn kill(&self) -> (u32, Vec<ProcessName>) {
         let limit = Instant::now() + KILL_LIMIT;
         let mut stopped = HashSet::new();
+        self.stop_groups();
         loop {
             let members = self.members();
             self.collect_dead();
@@ -153,5 +201,47 @@ impl<'a> Tree<'a> {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
+    }
+}
+
+/// Sends a signal to the group of a process. Kernels before 6.9 cannot do that by a handle, and nothing is sent.
+#[allow(unsafe_code)] // No wrapper knows the flag.
+fn send_to_group(handle: &OwnedFd, signal: Signal) {
+    const PROCESS_GROUP: u32 = 1 << 2;
+    let no_details = std::ptr::null::<nix::libc::siginfo_t>();
+    // SAFETY: the handle is open, and the call reads nothing from memory where there are no details.
+    let _ = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_pidfd_send_signal,
+            handle.as_raw_fd(),
+            signal.as_raw(),
+            no_details,
+            PROCESS_GROUP,
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_number_that_belongs_to_somebody_else_by_now_is_not_signalled() {
+        let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+        let proc = Proc::open().unwrap();
+        let tree = Tree::below(&proc, rustix::process::getpid());
+        let now = proc.stat(Pid::from_child(&stranger)).unwrap();
+        // Whoever had this number before began earlier.
+        let before = Stat { start: now.start - 1, ..now };
+        for signal in [Signal::TERM, Signal::STOP, Signal::KILL] {
+            assert!(!tree.signal_one(&before, signal));
+        }
+        assert!(stranger.try_wait().unwrap().is_none());
+        assert!(tree.signal_one(&now, Signal::KILL));
+        assert_eq!(stranger.wait().unwrap().signal(), Some(9));
+        assert!(!tree.signal_one(&now, Signal::KILL), "nobody has the number");
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: `catalog.md` and `docs/tools/`, written from what GetSchema answers.
+//! `cargo xtask docs`: `catalog.md`, `docs/tools/` and what else is written from declarations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -83,8 +83,14 @@ fn pages(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
         let tool = |tool: &ToolSchema| (folder.join(format!("{}.md", tool.name)), page(provider, tool));
         pages.extend(schema.tools.iter().map(tool));
     }
+    pages.push((PathBuf::from("docs/shell-read.md"), shell_read()));
     pages.push((PathBuf::from(requirements::PAGE), requirements::page(root)?));
     Ok(pages)
+}
+
+/// What `shell_read` may run, from the list that it checks against.
+fn shell_read() -> String {
+    format!("{NOTICE}# What shell_read runs\n\n{}", provider_exec::engine::allowed::page())
 }
 
 fn catalog(providers: &[(&str, GetSchemaResponse)]) -> String {

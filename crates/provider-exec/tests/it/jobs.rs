@@ -196,13 +196,7 @@ async fn jobs_end_with_their_session_and_others_go_on() {
     let arguments = json!({ "command": format!("sleep {theirs}"), "background": true });
     let kept = other.call("bash", arguments).await.payload()["job_id"].clone();
     let temporary = place.run("echo $TMPDIR").await["output"].as_str().unwrap().trim().to_owned();
-    let payload = hook::SessionEndPayload { session_id: "session-1".to_owned(), ..Default::default() };
-    let request = hook::DispatchHookRequest {
-        payload: Some(hook::HookPayload { payload: Some(hook::hook_payload::Payload::SessionEnd(payload)) }),
-        mode: hook::HookMode::Observe.into(),
-        subscription_id: None,
-    };
-    HookSubscriberServiceClient::new(place.harness.channel()).dispatch_hook(request).await.unwrap();
+    end_session(&place, "session-1").await;
     until("the job goes on", || with_mark(&mine).is_empty()).await;
     until("its directory stays", || !std::path::Path::new(&temporary).exists()).await;
     assert_eq!(with_mark(&theirs).len(), 1);
@@ -227,4 +221,47 @@ async fn a_question_on_a_terminal_comes_back_to_the_caller() {
     let answer = place.tool("job_write", json!({ "job_id": result["job_id"], "input": "yes\n" })).await;
     assert_eq!(answer["status"], "exited", "{answer}");
     assert!(answer["output"].as_str().unwrap().ends_with("got:yes\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_flood_in_the_background_stays_within_its_quota_and_goes_with_its_session() {
+    let quota = 200_000;
+    let place = place(json!({ "spill_quota_bytes": quota, "grace_ms": 100 })).await;
+    let mark = mark();
+    let job = background(&place, json!({ "command": format!("yes {mark}") })).await;
+    let spilled = || {
+        let folder = place.root.parent().unwrap().join("state/exec");
+        let folders = std::fs::read_dir(folder).unwrap().flatten();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+        let logs = files.filter(|file| file.path().extension().is_some_and(|name| name == "log"));
+        logs.filter_map(|log| Some(log.metadata().ok()?.len())).collect::<Vec<u64>>()
+    };
+    let mut offset = json!(0);
+    let mut note = String::new();
+    for _ in 0..1_000 {
+        let next =
+            place.tool("job_output", json!({ "job_id": job, "offset": offset, "wait_ms": 1_000 })).await;
+        offset = next["next_offset"].clone();
+        note += &crate::support::notes(&next).concat();
+        assert!(spilled().iter().sum::<u64>() <= quota, "{:?}", spilled());
+        if offset.as_f64().unwrap() > 1_500_000.0 {
+            break;
+        }
+    }
+    assert!(offset.as_f64().unwrap() > 1_500_000.0, "the flood has stopped at {offset}");
+    assert!(note.contains("are not kept: there was more output than spill_quota_bytes"), "{note}");
+    assert!(!spilled().is_empty());
+    end_session(&place, "session-1").await;
+    until("the flood goes on", || with_mark(&mark).is_empty()).await;
+    until("its output stays", || spilled().is_empty()).await;
+}
+
+async fn end_session(place: &Place, session: &str) {
+    let payload = hook::SessionEndPayload { session_id: session.to_owned(), ..Default::default() };
+    let request = hook::DispatchHookRequest {
+        payload: Some(hook::HookPayload { payload: Some(hook::hook_payload::Payload::SessionEnd(payload)) }),
+        mode: hook::HookMode::Observe.into(),
+        subscription_id: None,
+    };
+    HookSubscriberServiceClient::new(place.harness.channel()).dispatch_hook(request).await.unwrap();
 }

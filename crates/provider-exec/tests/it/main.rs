@@ -5,6 +5,7 @@
 mod cancel;
 mod environment;
 mod jobs;
+mod machines;
 mod output;
 mod preview;
 mod process;

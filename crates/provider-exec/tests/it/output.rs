@@ -74,6 +74,15 @@ async fn here_documents_reach_the_shell_unchanged() {
 }
 
 #[tokio::test]
+async fn a_large_here_document_works_where_nothing_but_the_temporary_directory_can_be_written() {
+    let place = place(json!({ "sandbox": "read_only", "sandbox_required": true })).await;
+    let text = "0123456789abcde\n".repeat(20_000);
+    let result =
+        place.run(&format!("touch /tmp/x 2>/dev/null && echo written; wc -c <<'EOF'\n{text}EOF\n")).await;
+    assert_eq!(result["output"], format!("{}\n", text.len()), "{result}");
+}
+
+#[tokio::test]
 async fn a_command_of_any_length_is_run_as_it_is() {
     let place = place(json!({})).await;
     for length in [100_000, 131_071, 131_072, 400_000, 3_000_000] {

@@ -33,10 +33,15 @@ impl Launched {
     }
 
     async fn with(launch: Launch, config: Value) -> Self {
+        Self::after(launch.basic_env(), config).await
+    }
+
+    /// Launched with exactly this environment.
+    async fn after(launch: Launch, config: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut all = json!({ "root": folder.path(), "state_dir": folder.path().join("state") });
         all.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
-        let running = launch.basic_env().start(None).await.unwrap();
+        let running = launch.start(None).await.unwrap();
         let config = Some(value_to_struct(all));
         client(&running).configure(pb::ConfigureRequest { config }).await.unwrap();
         Self { folder, running }
@@ -188,6 +193,75 @@ async fn a_killed_guard_is_told_and_leaves_nothing() {
     );
     assert_eq!(with_mark(&mark), Vec::<u32>::new());
     assert_eq!(launched.bash(json!({ "command": "echo on" })).await.payload()["output"], "on\n");
+}
+
+/// The guard above the process whose command line has this in it.
+fn guard_of(mark: &str) -> Option<Pid> {
+    let mut pid = with_mark(mark).first().copied()?;
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        if stat.contains("(job-guard)") {
+            return Some(Pid::from_raw(i32::try_from(pid).ok()?));
+        }
+        pid = stat.rsplit(')').next()?.split(' ').nth(2)?.parse().ok().filter(|parent| *parent > 1)?;
+    }
+}
+
+#[tokio::test]
+async fn what_outlives_a_provider_and_its_guard_is_ended_by_the_next_where_groups_can_be_made() {
+    let can_group = provider_core::supervisor::control_group();
+    let mark = mark();
+    let launched = Launched::new(json!({})).await;
+    launched.begin(&format!("setsid sleep {mark} & wait"));
+    let sleeping = format!("sleep\0{mark}");
+    until("the command does not run", || !with_mark(&sleeping).is_empty()).await;
+    let guard = guard_of(&sleeping).unwrap();
+    // A provider that is stopped cannot see to what its guard leaves, as if both had died at once.
+    kill(launched.pid(), Signal::SIGSTOP).unwrap();
+    kill(guard, Signal::SIGKILL).unwrap();
+    kill(launched.pid(), Signal::SIGKILL).unwrap();
+    let next = Launched::new(json!({})).await;
+    assert_eq!(next.bash(json!({ "command": "echo on" })).await.payload()["output"], "on\n");
+    if let Err(error) = can_group {
+        // The known limit.
+        eprintln!("no control group can be made here: {error}");
+        with_mark(&sleeping).into_iter().for_each(|left| {
+            kill(Pid::from_raw(i32::try_from(left).unwrap()), Signal::SIGKILL).unwrap();
+        });
+    }
+    until("the process goes on", || with_mark(&sleeping).is_empty()).await;
+}
+
+/// A home whose login shell has a profile, and a program that only this profile makes known.
+fn home(profile: &str) -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let bin = home.path().join(".local/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(home.path().join(".bash_profile"), profile).unwrap();
+    std::fs::write(bin.join("only-by-login"), "#!/bin/sh\necho found\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("only-by-login"), mode).unwrap();
+    home
+}
+
+#[tokio::test]
+async fn the_path_of_the_login_shell_is_known_to_commands() {
+    let launch = |home: &tempfile::TempDir| {
+        let launch = Launch::new(PROVIDER, CONTRACT).basic_env();
+        launch.env("SHELL", "/bin/bash").env("HOME", home.path())
+    };
+    let told = home("echo welcome; PATH=$HOME/.local/bin:$PATH; export PATH");
+    let launched = Launched::after(launch(&told), json!({})).await;
+    let outcome = launched.bash(json!({ "command": "only-by-login" })).await;
+    assert_eq!(outcome.payload()["output"], "found\n", "{}", outcome.payload());
+    // A profile that never ends is not waited for, and leaves nothing.
+    let mark = mark();
+    let stuck = home(&format!("sleep {mark}"));
+    let launched = Launched::after(launch(&stuck), json!({})).await;
+    let outcome = launched.bash(json!({ "command": "echo on; only-by-login" })).await;
+    assert_eq!(outcome.payload()["stdout"], "on\n", "{}", outcome.payload());
+    assert_eq!(outcome.payload()["exit_code"], 127);
+    until("the profile goes on", || with_mark(&mark).is_empty()).await;
 }
 
 #[test]

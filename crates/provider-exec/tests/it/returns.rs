@@ -97,6 +97,17 @@ async fn a_prompt_on_the_terminal_fails_at_once() {
     assert!(result["output"].as_str().unwrap().contains("/dev/tty: No such device or address"), "{result}");
     let result = place.run("git -c credential.helper= ls-remote http://127.0.0.1:1/x; ssh -o BatchMode=no -p 1 127.0.0.1; true").await;
     assert_eq!(result["status"], "exited");
+    // It asks on the terminal, and where there is none with a program that it finds in the environment.
+    let result =
+        place.run("ssh-keygen -q -t ed25519 -N secret -f key && ssh-keygen -y -f key; echo code $?").await;
+    let output = result["output"].as_str().unwrap();
+    assert!(output.ends_with("code 255\n") || output.ends_with("code 1\n"), "{result}");
+    assert!(!output.contains("ssh-ed25519"), "{result}");
+    // An editor that would wait for somebody is none.
+    let commit = "git init -q r && cd r && git -c user.name=n -c user.email=e@x commit --allow-empty";
+    let result = place.run(commit).await;
+    assert_eq!(result["exit_code"], 1, "{result}");
+    assert!(result["output"].as_str().unwrap().contains("empty commit message"), "{result}");
 }
 
 #[tokio::test]

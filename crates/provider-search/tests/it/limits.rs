@@ -61,6 +61,30 @@ fn what_cannot_be_read_is_listed_beside_the_hits() {
     });
 }
 
+#[test]
+fn directories_that_cannot_be_listed_are_named_by_every_search_for_names() {
+    unprivileged(async || {
+        let sandbox = Sandbox::new().await;
+        sandbox.put("readable/notes.txt", "");
+        let locked = sandbox.put("locked/notes.txt", "");
+        let locked = locked.parent().unwrap();
+        set_mode(locked, 0);
+        // The second time from memory.
+        for _ in 0..3 {
+            let payload = sandbox.payload("glob", json!({"pattern": "**/*.txt"})).await;
+            assert_eq!(paths(&payload["paths"]), ["readable/notes.txt"]);
+            assert_eq!(paths(&payload["errors"]), ["locked"], "{payload}");
+            contains(payload["errors"][0]["message"].as_str().unwrap(), &["Permission denied"]);
+            let payload = sandbox.payload("find_file", json!({"query": "notes"})).await;
+            assert_eq!(paths(&payload["matches"]), ["readable/notes.txt"]);
+            assert_eq!(paths(&payload["errors"]), ["locked"], "{payload}");
+        }
+        set_mode(locked, 0o755);
+        let payload = sandbox.payload("glob", json!({"pattern": "**/*.txt"})).await;
+        assert_eq!((paths(&payload["paths"]).len(), &payload["errors"]), (2, &json!([])));
+    });
+}
+
 /// A tree with one hit that comes first, and much that takes long to search with [`SLOW`].
 fn slow_tree(sandbox: &Sandbox) {
     sandbox.put("a/first.txt", "needle\n");

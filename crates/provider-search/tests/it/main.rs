@@ -9,3 +9,4 @@ mod limits;
 mod peer;
 mod races;
 mod sandbox;
+mod scenarios;

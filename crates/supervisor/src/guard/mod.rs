@@ -2,7 +2,7 @@
 //!
 //! It has one thread, and no more state than the job it runs. It ends when its host does.
 
-mod cgroup;
+pub(crate) mod cgroup;
 mod child;
 mod watch;
 
@@ -88,7 +88,8 @@ impl Guard {
             signals,
             proc,
             own: rustix::process::getpid(),
-            cgroup: Cgroup::create(),
+            // Without one the tree is found by looking.
+            cgroup: Cgroup::create().ok(),
             root: root()?,
             umask,
             namespaces: Namespaces::default(),
@@ -221,7 +222,8 @@ impl<'a> Running<'a> {
             if orders {
                 self.obey();
             }
-            if let Some(limit) = self.watch.passed(&Tree::below(&self.guard.proc, self.guard.own)) {
+            let tree = Tree::below(&self.guard.proc, self.guard.own);
+            if let Some(limit) = self.watch.passed(&tree, self.guard.cgroup.as_ref()) {
                 self.guard.answer(&Answer::Event(Event::LimitPassed(limit)));
                 self.kill(0);
                 break;
@@ -359,10 +361,12 @@ impl<'a> Running<'a> {
     fn kill(&mut self, asked: u32) {
         // The leader's end is reported like any other, so that killing must not collect it.
         let leader = self.leader_lives.then_some(self.leader);
-        let before = u32::try_from(self.tree().members().len()).unwrap_or(u32::MAX);
-        if let Some(cgroup) = &self.guard.cgroup {
+        // In this order nothing that takes longer the more processes there are comes before their end.
+        let before = self.guard.cgroup.as_ref().map_or(0, |cgroup| {
+            let count = cgroup.count(u64::from(u32::MAX)).unwrap_or_default();
             cgroup.kill();
-        }
+            u32::try_from(count).unwrap_or(u32::MAX)
+        });
         let (killed, unkillable) = Tree { kept: leader, ..self.tree() }.kill();
         self.guard.answer(&Answer::Event(Event::Ending { asked, killed: killed.max(before) }));
         if let Some(leader) = leader {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::guard::cgroup::Cgroup;
 use crate::job::{Limit, Limits};
 use crate::tree::Tree;
 
@@ -24,17 +25,21 @@ impl Watch {
         any.then(|| self.next.saturating_duration_since(Instant::now()))
     }
 
-    /// The limit that the processes are beyond.
-    pub(super) fn passed(&mut self, tree: &Tree<'_>) -> Option<Limit> {
+    /// The limit that the processes are beyond. However many there are, seeing that there are too many takes no longer
+    /// than counting to the limit: what multiplies must not outrun who watches it.
+    pub(super) fn passed(&mut self, tree: &Tree<'_>, cgroup: Option<&Cgroup>) -> Option<Limit> {
         if self.interval().is_none_or(|rest| !rest.is_zero()) {
             return None;
         }
         self.next = Instant::now() + INTERVAL;
-        let members = tree.members();
-        if self.limits.processes.is_some_and(|most| members.len() as u64 > most) {
-            return Some(Limit::Processes);
+        if let Some(most) = self.limits.processes {
+            let counted = cgroup.and_then(|cgroup| cgroup.count(most).ok());
+            if counted.map_or_else(|| tree.has_more_than(most), |count| count > most) {
+                return Some(Limit::Processes);
+            }
         }
         let most = self.limits.memory_bytes?;
+        let members = tree.members();
         let used: u64 = members.iter().map(|member| tree.proc.private_memory(member.pid)).sum();
         (used > most).then_some(Limit::Memory)
     }

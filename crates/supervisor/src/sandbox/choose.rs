@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::level::{Level, Mode, NetworkOff, OFF};
-use super::probe::probe;
+use super::probe::{enter, probe};
 use super::{Mounts, Namespaces, Policy, paths};
 
 /// What the operator asked for.
@@ -202,6 +202,27 @@ fn privileged() -> bool {
 #[cfg(not(target_os = "linux"))]
 fn privileged() -> bool {
     false
+}
+
+/// The namespaces that levels are made of, by name, and why one cannot be entered here. Blocks for some milliseconds each.
+pub fn namespaces() -> Vec<(&'static str, Result<(), String>)> {
+    let user = !privileged();
+    let mounts = Mounts { write: Vec::new(), protect: Vec::new() };
+    let all = [
+        ("user", Namespaces { user: true, ..Namespaces::default() }),
+        ("mount", Namespaces { user, mounts: Some(mounts), network: false }),
+        ("network", Namespaces { user, mounts: None, network: true }),
+    ];
+    let entered = |namespaces| enter(Policy { namespaces, ..Policy::none() });
+    all.map(|(name, namespaces)| (name, entered(namespaces))).into()
+}
+
+/// The version of Landlock that the kernel has; none where there is none, or it is turned off.
+pub fn landlock_version() -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    return super::landlock::version();
+    #[cfg(not(target_os = "linux"))]
+    return None;
 }
 
 /// Every level, and whether it holds on this machine. Blocks for some milliseconds each.

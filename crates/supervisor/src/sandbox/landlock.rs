@@ -32,6 +32,22 @@ pub(super) fn enter(write: &[PathBuf], reads: Option<&Reads>, alone: bool) -> io
     }
 }
 
+/// The version of Landlock here, as the kernel counts them.
+#[allow(unsafe_code)] // No wrapper tells the number.
+pub(super) fn version() -> Option<u32> {
+    const ASK_FOR_VERSION: u32 = 1;
+    // SAFETY: with this flag the call takes no structure and only answers a number.
+    let version = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            ASK_FOR_VERSION,
+        )
+    };
+    u32::try_from(version).ok().filter(|version| *version > 0)
+}
+
 fn restrict(write: &[PathBuf], reads: Option<&Reads>, alone: bool) -> Result<RulesetStatus, RulesetError> {
     let changes = AccessFs::from_write(NEEDED);
     let (look, run) = (AccessFs::ReadFile | AccessFs::ReadDir, AccessFs::from_read(NEEDED));

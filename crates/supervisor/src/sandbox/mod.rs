@@ -36,7 +36,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use choose::{Finding, Request, Sandbox, Unavailable, Wanted, survey};
+pub use choose::{Finding, Request, Sandbox, Unavailable, Wanted, landlock_version, namespaces, survey};
 pub use level::{Level, Mode, NetworkOff, OFF};
 pub use paths::default_write_paths;
 pub(crate) use probe::PROBE_ARGUMENT;
@@ -107,6 +107,7 @@ impl Policy {
 
     /// The namespaces that the guard must be in. A guard that is in others, or in any when none are needed, must
     /// not be used for this job.
+    #[cfg(target_os = "linux")]
     pub(crate) fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
@@ -186,10 +187,6 @@ impl Policy {
 
 #[cfg(not(target_os = "linux"))]
 impl Policy {
-    pub(crate) fn enter_directory(&self, directory: impl rustix::fd::AsFd) -> io::Result<()> {
-        Ok(rustix::process::fchdir(&directory)?)
-    }
-
     pub(crate) fn prepare(&self) -> io::Result<()> {
         self.enter()
     }

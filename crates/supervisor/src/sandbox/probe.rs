@@ -33,6 +33,8 @@ struct Trial {
     attributes: bool,
     /// A service of the host that must not be reached.
     service: Option<SocketAddr>,
+    /// Nothing is tried but to enter the policy.
+    only_enter: bool,
 }
 
 /// Tries a level in a process of its own. The policy is made for what may be written.
@@ -59,12 +61,26 @@ pub(super) fn probe(level: Level, policy: impl Fn(&[PathBuf]) -> Policy) -> Resu
         writable,
         attributes: level.mounts,
         service: service.as_ref().map(|service| service.address),
+        only_enter: false,
     };
     let mut breaches = run(&trial)?;
     if service.is_some_and(|service| service.was_reached()) {
         breaches.push("the network was reached".to_owned());
     }
     if breaches.is_empty() { Ok(()) } else { Err(breaches.join(", ")) }
+}
+
+/// Whether a policy can be entered at all, whatever it keeps out.
+///
+/// # Errors
+/// Why not.
+pub(super) fn enter(policy: Policy) -> Result<(), String> {
+    let nowhere = PathBuf::new;
+    let (outside, inside) = (nowhere(), nowhere());
+    let service = None;
+    let trial =
+        Trial { policy, outside, inside, writable: false, attributes: false, service, only_enter: true };
+    run(&trial).map(drop)
 }
 
 /// A service on the loopback device, over TCP and UDP at one port.
@@ -92,7 +108,7 @@ impl Service {
 /// Runs a trial and answers what it got through with.
 fn run(trial: &Trial) -> Result<Vec<String>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("it could not be tried: {error}");
-    let mut command = Command::new(crate::host::program());
+    let mut command = Command::new(crate::program::program());
     command.arg0("sandbox-probe").arg(PROBE_ARGUMENT).env_clear();
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.map_err(|error| failed(&error))?;
@@ -124,7 +140,8 @@ pub(crate) fn main() -> ExitCode {
     let trial = read.ok().and_then(|_| serde_json::from_slice::<Trial>(&text).ok());
     let Some(trial) = trial else { return ExitCode::FAILURE };
     let entered = trial.policy.prepare().and_then(|()| trial.policy.enter());
-    let answer = entered.map(|()| breaches(&trial)).map_err(|error| error.to_string());
+    let tried = |()| if trial.only_enter { Vec::new() } else { breaches(&trial) };
+    let answer = entered.map(tried).map_err(|error| error.to_string());
     match serde_json::to_writer(io::stdout(), &answer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -334,7 +334,7 @@ async fn reading_can_be_confined_where_landlock_holds() {
 
 /// What an ordinary user gets is shown by running these tests as one.
 #[test]
-fn an_ordinary_user_is_confined_as_well() {
+fn an_ordinary_user_is_confined_and_ended_as_well() {
     if !rustix::process::geteuid().is_root() {
         // Then all tests here are this test.
         return;
@@ -350,7 +350,8 @@ fn an_ordinary_user_is_confined_as_well() {
     let tests = copy(&std::env::current_exe().unwrap(), "tests");
     let guard = copy(Path::new(env!("CARGO_BIN_EXE_guard")), "guard");
     let output = std::process::Command::new(tests)
-        .args(["sandbox::", "--skip", "an_ordinary_user"])
+        // What ends trees without a control group is shown there, too.
+        .args(["sandbox::", "ends::", "--skip", "an_ordinary_user"])
         .env_clear()
         .env("TEST_GUARD", guard)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -361,5 +362,5 @@ fn an_ordinary_user_is_confined_as_well() {
         .unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let said = format!("{}{}", said(&output.stdout), said(&output.stderr));
-    assert!(output.status.success() && said.contains("10 passed"), "{said}");
+    assert!(output.status.success() && said.contains("17 passed"), "{said}");
 }

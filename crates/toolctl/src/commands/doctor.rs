@@ -1,9 +1,10 @@
 //! `toolctl doctor`: whether the catalog works on this machine.
 
+mod commands;
+
 use std::path::{Path, PathBuf};
 
 use provider_core::default_state_folder;
-use provider_core::supervisor::sandbox::{Mode, Request, Sandbox, Wanted};
 use serde::Serialize;
 use serde_json::json;
 use tool_host::catalogue::FORMAT_VERSION;
@@ -47,7 +48,7 @@ pub(super) async fn run(_: Doctor, shell: &Shell) -> Result<Exit, Failure> {
         findings.push(provider(name, shell).await);
     }
     findings.push(openat2());
-    findings.extend(sandboxes().await);
+    findings.extend(commands::findings().await);
     findings.extend([state_directory(), terminal(shell)]);
     if shell.json() {
         shell.json_document(&json!({"format_version": FORMAT_VERSION, "findings": findings}));
@@ -132,29 +133,6 @@ fn openat2() -> Finding {
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Finding {
     Finding::new("openat2", Status::Warn, "only on Linux; paths are walked component by component instead")
-}
-
-/// What confines commands here: each is tried for real.
-async fn sandboxes() -> Vec<Finding> {
-    let request = |wanted, network| Request { wanted, required: true, network, protect: false };
-    let all = [
-        ("sandbox", request(Wanted::Auto, true)),
-        ("sandbox, network off", request(Wanted::Auto, false)),
-        ("sandbox, read only", request(Wanted::Confined(Mode::ReadOnly), false)),
-    ];
-    let try_all = move || all.map(|(check, request)| sandbox(check, &request)).to_vec();
-    tokio::task::spawn_blocking(try_all).await.unwrap_or_default()
-}
-
-fn sandbox(check: &str, request: &Request) -> Finding {
-    match Sandbox::choose(request) {
-        Ok(sandbox) => {
-            let broken = sandbox.tried().iter().filter(|tried| tried.broken.is_some());
-            let broken: Vec<String> = broken.map(|tried| format!("; {tried}")).collect();
-            Finding::new(check, Status::Ok, format!("{}{}", sandbox.name(), broken.concat()))
-        }
-        Err(error) => Finding::new(check, Status::Warn, error.to_string()),
-    }
 }
 
 fn state_directory() -> Finding {

@@ -84,6 +84,25 @@ fn the_doctor_starts_what_is_inside() {
     let filesystem =
         findings.as_array().unwrap().iter().find(|finding| finding["check"] == "provider filesystem");
     assert_eq!((&filesystem.unwrap()["status"], ran.code), (&json!("ok"), 0), "{findings}");
+    for check in [
+        "sandbox",
+        "sandbox, network off",
+        "sandbox, read only",
+        "sandbox levels",
+        "landlock",
+        "user namespace",
+        "mount namespace",
+        "network namespace",
+        "bubblewrap",
+        "control group",
+        "limits",
+        "PATH of commands",
+        "state",
+    ] {
+        let found = findings.as_array().unwrap().iter().find(|finding| finding["check"] == check);
+        let detail = found.and_then(|finding| finding["detail"].as_str());
+        assert!(detail.is_some_and(|detail| !detail.is_empty()), "{check}: {findings}");
+    }
     let text = bench.run(&["doctor"]).stdout;
     assert!(text.contains("ok   provider filesystem: version "), "{text}");
     assert!(text.contains("nobody can be asked: --yes is needed"), "{text}");

@@ -1,5 +1,7 @@
 //! Git, which runs programs in many places: those that its configuration names.
 
+use std::fmt::Write as _;
+
 use super::NotAllowed;
 use super::options::{Listed, MANY};
 
@@ -55,7 +57,7 @@ const LISTING: &[&str] = &[
     "boundary",
     "source",
     "format=",
-    "pretty=",
+    "pretty",
     "date=",
     "author=",
     "committer=",
@@ -76,7 +78,7 @@ const LISTING: &[&str] = &[
     "reflog",
     "no-walk",
     "count",
-    "unified=",
+    "unified",
     "word-diff",
     "word-diff-regex=",
     "color",
@@ -132,17 +134,22 @@ const LISTING: &[&str] = &[
     "no-textconv",
     "ignore-submodules",
 ];
-/// Letters of the same. `-N` for a number is one of them.
-const LETTERS: &str = "0123456789pusrwbBaRiEFPzcmtgn:U:L:S:G:M:C:l:O:D";
+/// Letters of the same. `-N` for a number is one of them, and so are the values of M, C and U, which stand right behind.
+const LETTERS: &str = "0123456789%pusrwbBaRiEFPzcmtgUMCn:L:S:G:l:O:D";
 
 const DIFFS: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
 
 const fn listing(name: &'static str, first: &'static [&'static str]) -> Command {
-    Command { name, listed: Listed { short: LETTERS, long: LISTING, operands: MANY }, first, below: None }
+    Command {
+        name,
+        listed: Listed { short: LETTERS, long: LISTING, operands: MANY, prefix: "" },
+        first,
+        below: None,
+    }
 }
 
 const fn only(name: &'static str, short: &'static str, long: &'static [&'static str]) -> Command {
-    Command { name, listed: Listed { short, long, operands: MANY }, first: &[], below: None }
+    Command { name, listed: Listed { short, long, operands: MANY, prefix: "" }, first: &[], below: None }
 }
 
 const COMMANDS: &[Command] = &[
@@ -382,7 +389,7 @@ const COMMANDS: &[Command] = &[
     only("name-rev", "", &["tags", "refs=", "exclude=", "all", "name-only", "no-undefined", "always"]),
     only("merge-base", "a", &["all", "octopus", "is-ancestor", "independent", "fork-point"]),
     Command {
-        listed: Listed { short: "q", long: &["quiet", "short"], operands: 1 },
+        listed: Listed { short: "q", long: &["quiet", "short"], operands: 1, prefix: "" },
         ..only("symbolic-ref", "", &[])
     },
     Command { below: Some(&["list"]), ..only("worktree", "vz", &["porcelain", "verbose"]) },
@@ -418,6 +425,7 @@ const LIST_REFS: Listed = Listed {
         "no-abbrev",
     ],
     operands: 0,
+    prefix: "",
 };
 
 /// The arguments that git is run with in place of the given ones.
@@ -478,19 +486,24 @@ impl Command {
         let operands = self
             .listed
             .operands(arguments)
-            .map_err(|option| refused(&option, "it is not one of the options that only read".to_owned()))?;
+            .map_err(|unlisted| {
+                let why = unlisted.why(|| "it is not one of the options that only read".to_owned());
+                refused(&unlisted.argument, why)
+            })?
+            .len();
         if let Some(argument) = arguments.iter().find(|argument| asks_for_signature(argument)) {
             return Err(refused(argument, "checking a signature runs a program".to_owned()));
         }
+        // Behind `--` a word is no option, whatever it looks like.
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let options = || words.iter().take_while(|word| **word != "--");
         let allowed = match (self.name, words.as_slice()) {
-            ("branch" | "tag", words) => {
-                operands == 0 || words.iter().any(|word| matches!(*word, "-l" | "--list"))
-            }
+            ("branch" | "tag", _) => operands == 0 || options().any(|word| matches!(*word, "-l" | "--list")),
             ("remote", words) => operands == 0 || words.first() == Some(&"get-url"),
-            ("config", words) => words
-                .iter()
-                .any(|word| matches!(*word, "-l" | "--list" | "list" | "get") || word.starts_with("--get")),
+            ("config", words) => {
+                matches!(words.first(), Some(&"list" | &"get"))
+                    || options().any(|word| matches!(*word, "-l" | "--list") || word.starts_with("--get"))
+            }
             ("reflog", words) => {
                 words.first().is_none_or(|first| !matches!(*first, "expire" | "delete" | "drop" | "write"))
             }
@@ -513,9 +526,33 @@ fn asks_for_signature(argument: &str) -> bool {
     argument.contains("%G") || argument.contains("%(signature")
 }
 
-/// The commands for the documentation.
+/// The commands, and the settings that git is given, for the documentation.
 pub(super) fn documented() -> String {
-    format!("the commands {}, with options that only read", names())
+    let mut text = String::from("| command | options |\n|---|---|\n");
+    for command in COMMANDS {
+        let options = match command.listed.long {
+            LISTING => "those of listing".to_owned(),
+            _ => command.listed.documented(),
+        };
+        let below = match command.below {
+            Some(below) => format!("only with `{}` behind it; ", below.join("` or `")),
+            None => String::new(),
+        };
+        let given = match command.first {
+            [] => String::new(),
+            first => format!("; always given `{}`", first.join("` `")),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| `{}` | {below}{options}{given} |", command.name);
+    }
+    let listing = Listed { short: LETTERS, long: LISTING, operands: MANY, prefix: "" };
+    let _ = writeln!(text, "\nThose of listing: {}\n", listing.documented());
+    text.push_str("| setting | value |\n|---|---|\n");
+    for (name, value) in SAFE_SETTINGS {
+        let value = if value.is_empty() { "empty".to_owned() } else { format!("`{value}`") };
+        let _ = writeln!(text, "| `{name}` | {value} |");
+    }
+    text
 }
 
 /// Settings that keep git from running what a repository names, and how. They are given to every run.

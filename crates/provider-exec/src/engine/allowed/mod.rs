@@ -7,9 +7,38 @@ mod options;
 mod programs;
 
 pub use git::{SAFE_SETTINGS, dangerous_value};
-pub use programs::table;
-
 use programs::{PROGRAMS, Program};
+
+/// What is allowed, as a page in Markdown without its heading.
+pub fn page() -> String {
+    format!(
+        "\
+`shell_read` starts one program without a shell. What is not in these lists is refused: no option of a listed program
+writes, runs another program, or reaches the network. That is the first bar. The second is the sandbox: nothing but a
+temporary directory can be written, there is no network, and where Landlock holds only the root, the programs of the
+system and what they need can be read. A machine without such a sandbox has no `shell_read`.
+
+Programs are found where the system keeps them (`/usr/local/bin`, `/usr/bin` and the like, then on the PATH), and never
+below the root. They get HOME, USER, LOGNAME, LANG, LC_*, TZ and a fixed PATH, and nothing else of the environment.
+
+## Programs
+
+{programs}
+## git
+
+Before the command only `-C` and `--no-pager` are allowed. Options behind the command stand in this list in full:
+abbreviations are refused, and so are a value that begins with a dash and stands apart from its option, and formats that
+check signatures (`%G`, `%(signature)`).
+
+{git}
+These settings win over every configuration file. The names that a repository has chosen itself are asked for first, and
+those that name a program (drivers for filters, differences and merges, textconv, aliases, pagers, helpers, transports)
+are set to nothing as well. Submodules are not looked into, objects are not fetched, locks are not taken, and no hook runs.
+",
+        programs = programs::table(),
+        git = git::documented(),
+    )
+}
 
 /// Why a program is not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,6 +173,7 @@ mod tests {
             "sed -n -i s/a/b/ a",
             "sed -ni s/a/b/ a",
             "sed --in-place s/a/b/ a",
+            "date 010203042026",
             "date -s 12:00",
             "date --set=12:00",
             "file -C",
@@ -212,6 +242,10 @@ mod tests {
             "git remote get-url origin",
             "git config --get user.name",
             "git config --list",
+            "git config list",
+            "git config get user.name",
+            "git diff -U5 -M -- a",
+            "git log --pretty=oneline --grep fix -n 5",
             "git stash list",
             "git stash show -p",
             "git grep -n foo",
@@ -246,6 +280,11 @@ mod tests {
             "git --config-env=a=b log",
             "git log --output=x",
             "git log --output x",
+            "git log -M --output=x",
+            "git diff -U --output=x",
+            "git diff --unified --output=x",
+            "git log --pretty --output=x",
+            "git log -C --ext-diff -p",
             "git diff --output=x",
             "git diff --outpu=x",
             "git log --ext-diff -p",
@@ -275,6 +314,10 @@ mod tests {
             "git remote show origin",
             "git remote update",
             "git config user.name x",
+            "git config user.name list",
+            "git config user.name get",
+            "git config -- user.name --get",
+            "git branch -- -l",
             "git config --unset a.b",
             "git config -e",
             "git config --edit",
@@ -330,6 +373,13 @@ mod tests {
                 && message.ends_with("run it with bash"),
             "{message}"
         );
+        let message = check(&argv("rg -e -x")).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "argv: rg is not allowed with -x: a value that begins with a dash must be written right behind its option, as in --name=-x; run it with bash"
+        );
+        let message = check(&argv("date 0102")).unwrap_err().to_string();
+        assert_eq!(message, "argv: date is not allowed with 0102: it must begin with +; run it with bash");
         let message = check(&argv("sort -o x")).unwrap_err().to_string();
         assert_eq!(
             message,
@@ -338,10 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn every_program_is_in_the_table_once() {
-        let table = super::table();
+    fn every_program_is_on_the_page_once() {
+        let page = super::page();
+        let (programs, _) = page.split_once("\n## git\n").unwrap();
         for program in super::PROGRAMS {
-            assert_eq!(table.matches(&format!("| `{}` |", program.name)).count(), 1, "{}", program.name);
+            assert_eq!(programs.matches(&format!("\n| `{}` |", program.name)).count(), 1, "{}", program.name);
         }
     }
 }

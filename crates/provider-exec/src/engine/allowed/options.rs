@@ -23,6 +23,32 @@ pub(super) struct Listed {
     pub(super) long: &'static [&'static str],
     /// How many arguments that are no options there may be.
     pub(super) operands: usize,
+    /// What each of them begins with.
+    pub(super) prefix: &'static str,
+}
+
+/// An argument that is not allowed.
+pub(super) struct Unlisted {
+    /// What it is called in the message.
+    pub(super) argument: String,
+    /// It stands where a value is expected and looks like an option, which some programs take it for.
+    is_value: bool,
+}
+
+impl Unlisted {
+    fn option(argument: String) -> Self {
+        Self { argument, is_value: false }
+    }
+
+    /// Why it is not, for an option that is not among those that are allowed.
+    pub(super) fn why(&self, option: impl FnOnce() -> String) -> String {
+        if self.is_value {
+            "a value that begins with a dash must be written right behind its option, as in --name=-x"
+                .to_owned()
+        } else {
+            option()
+        }
+    }
 }
 
 pub(super) const MANY: usize = usize::MAX;
@@ -39,39 +65,45 @@ pub(super) fn check(name: &'static str, allowed: &Options, arguments: &[String])
                 None => Ok(()),
             }
         }
-        Options::Only(listed) => match listed.operands(arguments) {
-            Ok(operands) if operands > listed.operands => {
-                let last = arguments.last().map_or("", String::as_str);
-                Err(refused(
-                    last,
-                    format!("there may be no more than {} arguments besides options", listed.operands),
-                ))
+        Options::Only(listed) => {
+            let operands = listed.operands(arguments).map_err(|unlisted| {
+                let why = unlisted.why(|| format!("only {} are", listed.words()));
+                refused(&unlisted.argument, why)
+            })?;
+            if let Some(one) = operands.get(listed.operands) {
+                let why = format!("there may be no more than {} arguments besides options", listed.operands);
+                return Err(refused(one, why));
             }
-            Ok(_) => Ok(()),
-            Err(argument) => Err(refused(&argument, format!("only {} are", listed.words()))),
-        },
+            match operands.iter().find(|operand| !operand.starts_with(listed.prefix)) {
+                Some(operand) => Err(refused(operand, format!("it must begin with {}", listed.prefix))),
+                None => Ok(()),
+            }
+        }
     }
 }
 
 impl Listed {
-    /// The number of arguments that are no options, or the first option that is not listed.
-    pub(super) fn operands(&self, arguments: &[String]) -> Result<usize, String> {
-        let mut operands = 0;
-        let mut arguments = arguments.iter();
+    /// The arguments that are no options, or the first one that is not allowed.
+    pub(super) fn operands<'a>(&self, arguments: &'a [String]) -> Result<Vec<&'a str>, Unlisted> {
+        let mut operands = Vec::new();
+        let mut arguments = arguments.iter().map(String::as_str);
         while let Some(argument) = arguments.next() {
             if argument == "--" {
-                return Ok(operands + arguments.count());
+                operands.extend(arguments);
+                return Ok(operands);
             }
-            if let Some(long) = argument.strip_prefix("--") {
-                if self.long(long)? {
-                    arguments.next();
-                }
+            let has_value = if let Some(long) = argument.strip_prefix("--") {
+                self.long(long).map_err(Unlisted::option)?
             } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-                if self.cluster(letters)? {
-                    arguments.next();
-                }
+                self.cluster(letters).map_err(Unlisted::option)?
             } else {
-                operands += 1;
+                operands.push(argument);
+                continue;
+            };
+            // Where the value may also be left out, the program takes this for the next option.
+            let looks_like_option = |value: &&str| value.len() > 1 && value.starts_with('-');
+            if has_value && let Some(value) = arguments.next().filter(looks_like_option) {
+                return Err(Unlisted { argument: value.to_owned(), is_value: true });
             }
         }
         Ok(operands)
@@ -111,6 +143,15 @@ impl Listed {
 
     /// The options for the documentation.
     pub(super) fn documented(&self) -> String {
-        self.words()
+        let short = self.short.chars().filter(|letter| *letter != ':').map(|letter| format!("`-{letter}`"));
+        let long = self.long.iter().map(|name| format!("`--{}`", name.trim_end_matches('=')));
+        let options: Vec<String> = short.chain(long).collect();
+        let operands = match (self.operands, self.prefix) {
+            (MANY, _) => String::new(),
+            (0, _) => "; no other arguments".to_owned(),
+            (most, "") => format!("; at most {most} other argument"),
+            (most, prefix) => format!("; at most {most} other argument, which begins with `{prefix}`"),
+        };
+        format!("{}{operands}", options.join(" "))
     }
 }

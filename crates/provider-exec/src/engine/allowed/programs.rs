@@ -22,7 +22,7 @@ const fn only(
     long: &'static [&'static str],
     operands: usize,
 ) -> Program {
-    Program { name, allowed: Options::Only(Listed { short, long, operands }), first: &[] }
+    Program { name, allowed: Options::Only(Listed { short, long, operands, prefix: "" }), first: &[] }
 }
 
 /// All programs. What can write or run something under some option is listed with the options that cannot.
@@ -157,6 +157,7 @@ pub(super) const PROGRAMS: &[Program] = &[
                 "version",
             ],
             operands: MANY,
+            prefix: "",
         }),
         // Refuses the commands that write files and run programs.
         first: &["--sandbox"],
@@ -248,12 +249,26 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         MANY,
     ),
-    only(
-        "date",
-        "uRd:r:I",
-        &["utc", "universal", "rfc-email", "date=", "reference=", "iso-8601", "rfc-3339=", "version"],
-        1,
-    ),
+    Program {
+        name: "date",
+        allowed: Options::Only(Listed {
+            short: "uRd:r:I",
+            long: &[
+                "utc",
+                "universal",
+                "rfc-email",
+                "date=",
+                "reference=",
+                "iso-8601",
+                "rfc-3339=",
+                "version",
+            ],
+            operands: 1,
+            // Anything else sets the clock.
+            prefix: "+",
+        }),
+        first: &[],
+    },
     only(
         "file",
         "bhikLNrs0F:",
@@ -325,18 +340,25 @@ pub(super) const PROGRAMS: &[Program] = &[
     anything("locale"),
 ];
 
-/// The list as a table in Markdown, for the documentation.
-pub fn table() -> String {
+/// The list as a table in Markdown.
+pub(super) fn table() -> String {
     let mut text = String::from("| program | options |\n|---|---|\n");
     for program in PROGRAMS {
         let options = match &program.allowed {
-            _ if program.name == "git" => super::git::documented(),
+            _ if program.name == "git" => "see below".to_owned(),
             Options::Anything => "all".to_owned(),
-            Options::AllWordsBut(denied) => format!("all but {}", denied.join(", ")),
+            Options::AllWordsBut(denied) => {
+                let denied: Vec<String> = denied.iter().map(|word| format!("`{word}`")).collect();
+                format!("all but {}", denied.join(" "))
+            }
             Options::Only(listed) => listed.documented(),
         };
+        let given = match program.first {
+            [] => String::new(),
+            first => format!("; always given `{}`", first.join(" ")),
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| `{}` | {options} |", program.name);
+        let _ = writeln!(text, "| `{}` | {options}{given} |", program.name);
     }
     text
 }
