@@ -1,0 +1,5 @@
+pub fn run() {
+    todo!();
+    // TODO: and this
+    // TODO again
+}

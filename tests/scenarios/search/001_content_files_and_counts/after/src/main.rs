@@ -1,0 +1,4 @@
+fn main() {
+    // TODO: tidy up
+    run();
+}

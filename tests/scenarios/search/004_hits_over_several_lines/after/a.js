@@ -1,0 +1,5 @@
+call(
+  a,
+  b
+);
+call(c);
