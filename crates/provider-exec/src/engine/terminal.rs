@@ -83,7 +83,10 @@ impl Terminal {
 
     /// The lines of the screen without trailing blanks; without the empty ones at its end.
     pub fn screen(&self) -> String {
-        self.parser.screen().contents()
+        // Programs print blanks to erase what was there, and the parser keeps them.
+        let contents = self.parser.screen().contents();
+        let lines: Vec<&str> = contents.lines().map(|line| line.trim_end_matches(' ')).collect();
+        lines.join("\n").trim_end_matches('\n').to_owned()
     }
 
     /// Where the cursor is: row and column, from 0.
@@ -124,6 +127,13 @@ mod tests {
         assert_eq!(shown.screen(), "top line\n\n    middle");
         assert!(shown.full_screen());
         assert_eq!(shown.cursor(), (2, 10));
+    }
+
+    #[test]
+    fn blanks_that_only_erase_are_not_shown() {
+        let line = format!("~{}\r\n", " ".repeat(60));
+        let screen = terminal(&format!("\x1b[?1049h\x1b[H{}  two{}\r\n   ", line.repeat(3), " ".repeat(9)));
+        assert_eq!(screen.screen(), "~\n~\n~\n  two");
     }
 
     #[test]
