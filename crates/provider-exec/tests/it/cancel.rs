@@ -28,9 +28,11 @@ fn report(events: &[Value]) -> String {
 async fn the_report_says_what_ran_and_which_signal_ended_it() {
     let place = place(json!({ "grace_ms": 200 })).await;
     let mark_one = mark();
-    let events =
-        cancelled(&place, &format!("echo partly; sleep {mark_one}"), || !with_mark(&mark_one).is_empty())
-            .await;
+    let sleeping = format!("sleep\0{mark_one}");
+    let events = cancelled(&place, &format!("echo partly; sleep {mark_one}; true"), || {
+        !with_mark(&sleeping).is_empty()
+    })
+    .await;
     let note = report(&events);
     assert!(note.starts_with("the call was cancelled; already done: ran `echo partly; sleep"), "{note}");
     assert!(note.contains("SIGTERM ended ") && note.ends_with("it had printed 7 bytes"), "{note}");
