@@ -10,6 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, RenameFlags, fsync, openat, renameat_with};
 use rustix::io::Errno;
 
 use crate::copy::{Beside, Copied, Copier, Manner, Progress, Spot, settle_tree};
+use crate::error::KEEP;
 use crate::follow::{Found, Last};
 use crate::path::CAUTIOUS;
 use crate::rules::Access;
@@ -138,11 +139,11 @@ impl JailPath {
         let copied = copier.entry(source, depot.spot(&part));
         if let Err(error) = copied {
             let _ = remove_all(depot.directory.as_fd(), &part);
-            return Err(error.into_path_error(self, "keep"));
+            return Err(error.into_path_error(self, KEEP));
         }
         settle_tree(depot.directory.as_fd(), &part, &copier.copied);
         let named = renameat_with(&depot.directory, &part, &depot.directory, slot, RenameFlags::NOREPLACE);
-        named.map_err(|errno| self.error("keep", errno))?;
+        named.map_err(|errno| self.error(KEEP, errno))?;
         let _ = fsync(&depot.directory);
         if self.symlink_metadata()?.id() != expected {
             let _ = depot.remove(slot);

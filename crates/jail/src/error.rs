@@ -194,6 +194,9 @@ pub enum PathError {
     },
 }
 
+/// What is done with something that goes into a depot.
+pub(crate) const KEEP: &str = "keep";
+
 impl PathError {
     /// The stable code of this error, where it has one.
     pub fn code(&self) -> Option<&'static str> {
@@ -217,6 +220,20 @@ impl PathError {
             | Self::Permission { .. }
             | Self::Io { .. } => None,
         }
+    }
+
+    /// Whether a depot could not take something in: it has no room for it, or may not be written.
+    pub fn is_depot_unusable(&self) -> bool {
+        let (Self::Io { action, source, .. } | Self::Permission { action, source, .. }) = self else {
+            return false;
+        };
+        let full = [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::QuotaExceeded,
+            io::ErrorKind::FileTooLarge,
+            io::ErrorKind::ReadOnlyFilesystem,
+        ];
+        *action == KEEP && full.contains(&source.kind())
     }
 
     /// The error for what the operating system said about `path` while this process tried to `action` it.

@@ -288,13 +288,13 @@ impl JailPath {
     pub fn create_dir_all(&self) -> Result<Vec<Self>, PathError> {
         let shown = self.to_string();
         self.roots.check_rules(&self.place, Access::Write, &shown)?;
-        let mut made = Vec::new();
+        let mut made = Unwanted(Vec::new());
         let mut last = Errno::LOOP;
         for _ in 0..ATTEMPTS {
             let place = self.roots.follow(&self.place, Last::Follow, &shown)?;
             self.roots.check_rules(&place, Access::Write, &shown)?;
-            match self.make_each(&place, &mut made) {
-                Ok(()) => return Ok(made),
+            match self.make_each(&place, &mut made.0) {
+                Ok(()) => return Ok(std::mem::take(&mut made.0)),
                 // A link, or what some kernels report for one; if it is a file, it is one the next time too.
                 Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => last = errno,
                 Err(errno) => return Err(self.error("create", errno)),
@@ -578,5 +578,13 @@ impl Read for OpenFile {
 impl Seek for OpenFile {
     fn seek(&mut self, position: io::SeekFrom) -> io::Result<u64> {
         self.file.seek(position)
+    }
+}
+/// Directories that were made on the way to one that could not be.
+struct Unwanted(Vec<JailPath>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.iter().rev().for_each(|directory| drop(directory.remove_dir()));
     }
 }

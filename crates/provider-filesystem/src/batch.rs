@@ -172,6 +172,7 @@ pub(crate) fn commit(
             Fate::Content { after, executable, to } => {
                 let target = to.as_ref().map_or_else(|| real.clone(), |to| to.absolute());
                 let moved = lock.path().clone();
+                filesystem.journal.expect_temporary(lock.path());
                 let id = stage(&mut transaction, lock, before.as_deref(), &after, executable)?;
                 if let (Some(to), Some((mark, id))) = (to, id) {
                     renames.push((moved, to, mark, id));

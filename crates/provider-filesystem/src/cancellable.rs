@@ -5,6 +5,22 @@ use std::io::{self, Read, Seek, SeekFrom};
 use provider_core::jail::JailPath;
 use provider_core::{Cx, Stream, ToolError};
 
+use crate::engine::patience;
+
+/// Does blocking work that ends early once its call has been given up, wherever it is.
+pub(crate) async fn patient<T: Send + 'static, S: Stream>(
+    cx: &Cx<S>,
+    work: impl FnOnce(&Cx<S>) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let context = cx.clone();
+    cx.blocking(move || {
+        let asked = context.clone();
+        let outcome = patience::unless(move || asked.check_cancelled().is_err(), || work(&context));
+        outcome.unwrap_or_else(|_| Err(ToolError::cancelled()))
+    })
+    .await
+}
+
 /// A reader that fails once the call it works for has been given up.
 pub(crate) struct Cancellable<'a, R, S: Stream> {
     inner: R,

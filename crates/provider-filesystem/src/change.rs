@@ -122,6 +122,7 @@ impl Locked {
         self.note_link(path, cx);
         let mut transaction = Transaction::default();
         call.made.iter().for_each(|directory| transaction.make_directory(directory, true));
+        filesystem.journal.expect_temporary(self.lock.path());
         let staged = self.lock.stage(&plan.after)?;
         transaction.put(self.lock, staged, plan.before.as_deref(), &plan.after);
         Ok(transaction.run(filesystem, call.tool, cx)?.change_id)

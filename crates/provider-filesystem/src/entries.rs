@@ -89,14 +89,12 @@ impl Entry {
     }
 
     /// Why what is taken away here could not come back, if that is known.
-    pub(crate) fn unkept(&self) -> Option<String> {
+    pub(crate) fn unkept(&self, filesystem: &Filesystem) -> Option<String> {
         let (_, bytes) = self.mark.size();
-        (bytes > QUOTA).then(|| {
-            format!(
-                "cannot be undone: it is more than the {} MiB that are kept for taking changes back",
-                QUOTA >> 20
-            )
-        })
+        let too_much =
+            || format!("it is more than the {} MiB that are kept for taking changes back", QUOTA >> 20);
+        let reason = if bytes > QUOTA { Some(too_much()) } else { filesystem.journal.unusable() };
+        reason.map(|reason| format!("cannot be undone: {reason}"))
     }
 
     /// What identifies it, for telling whether it is what was previewed.
@@ -235,7 +233,7 @@ fn missing_parent(to: &JailPath, error: PathError) -> ToolError {
 
 /// The preview of moving or copying.
 pub(crate) async fn preview_pair(
-    filesystem: &Filesystem,
+    filesystem: Arc<Filesystem>,
     verb: &'static str,
     (from, to): (&str, &str),
     overwrite: bool,
@@ -251,7 +249,7 @@ pub(crate) async fn preview_pair(
             let headline =
                 format!("{verb} {} to {}: {}", source.display(), target.display(), pair.from.describe());
             let mut notes = pair.notes();
-            notes.extend(pair.displaced.iter().filter_map(Entry::unkept));
+            notes.extend(pair.displaced.iter().filter_map(|displaced| displaced.unkept(&filesystem)));
             if verb == "move" && !pair.is_on_one_file_system()? {
                 notes.push(
                     "between two file systems: it will be copied, and the original removed then".to_owned(),
@@ -267,6 +265,7 @@ pub(crate) async fn preview_pair(
 
 /// Copies to a temporary name, as long as the call stands.
 pub(crate) fn stage_copy(
+    filesystem: &Filesystem,
     from: &JailPath,
     to: &JailPath,
     replaces: bool,
@@ -275,6 +274,7 @@ pub(crate) fn stage_copy(
 ) -> Result<StagedCopy, ToolError> {
     // What is replaced is exchanged with a copy that is complete and has a name that nobody clears away.
     let target = if replaces { to.spare() } else { to.clone() };
+    filesystem.journal.expect_temporary(&target);
     let mut begun = 0;
     let staged = from.stage_copy(&target, times, &mut |copied| {
         begun = copied.bytes;

@@ -126,6 +126,7 @@ impl Planned {
             return Ok(Applied { sha256: self.before.clone(), change_id: None });
         }
         let mut after = String::new();
+        filesystem.journal.expect_temporary(lock.path());
         let staged = lock.stage_with(|to| {
             after = self.write(file, to, cx)?;
             Ok(())

@@ -7,6 +7,7 @@ mod batch;
 mod cancellable;
 mod change;
 mod config;
+mod directories;
 mod document;
 pub mod engine;
 mod entries;

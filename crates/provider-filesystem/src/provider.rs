@@ -45,6 +45,7 @@ impl Provider for Filesystem {
         let roots = without_journal(roots, &config, &journal)?;
         let recovered = Mutex::new(journal.recover(&roots));
         journal.prune(&roots);
+        journal.sweep(&roots);
         sweep(&roots);
         Ok(Self {
             roots,
@@ -128,7 +129,8 @@ fn wrong_paths(config: &FilesystemConfig, directory: &Path) -> Vec<String> {
     wrong.iter().map(ToString::to_string).collect()
 }
 
-/// Removes what killed writers left directly in the roots; deeper directories are swept by the next write there.
+/// Removes what killed writers left directly in the roots. The journal knows of deeper directories; without one, the
+/// next write there removes it.
 fn sweep(roots: &Roots) {
     for root in (0..roots.len()).filter_map(|index| roots.directory(index).ok()) {
         // A root that cannot be listed has nothing for us to remove.

@@ -11,14 +11,22 @@ use sha2::{Digest, Sha256};
 use crate::Filesystem;
 use crate::config::Stale;
 use crate::engine::diff::Diff;
+use crate::engine::patience;
 use crate::memory::Seen;
 
+/// Bytes that are hashed between two looks whether that is still wanted.
+const HASHED_AT_ONCE: usize = 16 << 10;
 /// How much of what changed is shown in an error, in bytes.
 const SHOWN_CHANGE: usize = 8 << 10;
 
 /// SHA-256 in lower-case hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    let mut hasher = Sha256::new();
+    for part in bytes.chunks(HASHED_AT_ONCE) {
+        patience::check();
+        hasher.update(part);
+    }
+    hex(&hasher.finalize())
 }
 
 /// Lower-case hex.

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use imara_diff::sources::byte_lines;
-use imara_diff::{Algorithm, InternedInput};
+use imara_diff::sources::{ByteLines, byte_lines};
+use imara_diff::{Algorithm, InternedInput, TokenSource};
 use memchr::memchr_iter;
 
 use super::encoding::Encoding;
+use super::patience;
 use super::text::{Ending, Eol, Text};
 
 /// Unchanged lines shown around a change.
@@ -100,12 +101,12 @@ impl Diff {
             return Self::default();
         }
         let region = Region::around_changes(old, new);
-        let input = InternedInput::new(byte_lines(region.old), byte_lines(region.new));
+        let input = InternedInput::new(lines(region.old), lines(region.new));
         let mut changes = imara_diff::Diff::compute(Algorithm::Histogram, &input);
         changes.postprocess_lines(&input);
 
-        let before: Vec<&[u8]> = byte_lines(region.old).collect();
-        let after: Vec<&[u8]> = byte_lines(region.new).collect();
+        let before: Vec<&[u8]> = lines(region.old).collect();
+        let after: Vec<&[u8]> = lines(region.new).collect();
         let changes: Vec<Change> = changes.hunks().map(Change::from).collect();
         let hunks = changes
             .chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT_LINES)
@@ -297,6 +298,36 @@ fn hunk(before: &[&[u8]], after: &[&[u8]], changes: &[Change], lines_before: usi
     Hunk { old_start: start(&old), old_lines: old.len(), new_start: start(&new), new_lines: new.len(), lines }
 }
 
+/// The lines of a part, as long as somebody waits for the diff.
+#[derive(Clone, Copy)]
+struct Lines<'a>(ByteLines<'a>);
+
+fn lines(part: &[u8]) -> Lines<'_> {
+    Lines(byte_lines(part))
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        patience::check();
+        self.0.next()
+    }
+}
+
+impl<'a> TokenSource for Lines<'a> {
+    type Token = &'a [u8];
+    type Tokenizer = Self;
+
+    fn tokenize(&self) -> Self {
+        *self
+    }
+
+    fn estimate_tokens(&self) -> u32 {
+        self.0.estimate_tokens()
+    }
+}
+
 fn diff_line(op: Op, line: &[u8]) -> DiffLine {
     let (text, ending) = match line {
         [text @ .., b'\r', b'\n'] => (text, Ending::Crlf),
@@ -340,13 +371,15 @@ impl<'a> Region<'a> {
 
 const BLOCK: usize = 4096;
 
-fn common_prefix(one: &[u8], two: &[u8]) -> usize {
+/// How many bytes both begin with.
+pub(crate) fn common_prefix(one: &[u8], two: &[u8]) -> usize {
     let blocks = one.chunks(BLOCK).zip(two.chunks(BLOCK)).take_while(|(one, two)| one == two).count();
     let from = (blocks * BLOCK).min(one.len()).min(two.len());
     from + one.iter().skip(from).zip(two.iter().skip(from)).take_while(|(one, two)| one == two).count()
 }
 
-fn common_suffix(one: &[u8], two: &[u8]) -> usize {
+/// How many bytes both end with.
+pub(crate) fn common_suffix(one: &[u8], two: &[u8]) -> usize {
     let blocks = one.rchunks(BLOCK).zip(two.rchunks(BLOCK)).take_while(|(one, two)| one == two).count();
     let from = (blocks * BLOCK).min(one.len()).min(two.len());
     let tails = one.iter().rev().skip(from).zip(two.iter().rev().skip(from));

@@ -8,6 +8,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::explain::{Ambiguity, Explanation};
 use super::find::{MatchKind, Matches, find};
+use super::patience;
 use super::text::{Ending, SpliceError, Text, split_ending};
 
 /// What to replace by what.
@@ -201,6 +202,7 @@ fn lines_of<'s>(body: &str, spans: impl Iterator<Item = &'s Range<usize>>) -> Ve
     let mut at = 0;
     spans
         .map(|span| {
+            patience::check();
             line +=
                 memchr_iter(b'\n', body.as_bytes().get(at..span.start).unwrap_or_default()).count() as u64;
             at = span.start;
@@ -229,6 +231,7 @@ fn splice<'a>(
     // The last character before the place that is looked at, in the new file.
     let mut last = None;
     for span in spans {
+        patience::check();
         let untouched = body.get(from..span.start).unwrap_or_default();
         line += count_breaks(untouched);
         last = untouched.chars().next_back().or(last);

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
 
+use super::patience;
+
 /// How closely the text that was asked for equals what the file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchKind {
@@ -66,7 +68,13 @@ pub fn find(haystack: &str, needle: &str) -> Option<Matches> {
 /// (Looking for all that overlap would be quadratic in a file of nothing but `a`.)
 fn occurrences(haystack: &[u8], needle: &[u8]) -> Vec<Range<usize>> {
     let finder = memmem::Finder::new(needle);
-    let mut spans: Vec<_> = finder.find_iter(haystack).map(|at| at..at + needle.len()).collect();
+    let mut spans: Vec<_> = finder
+        .find_iter(haystack)
+        .map(|at| {
+            patience::check();
+            at..at + needle.len()
+        })
+        .collect();
     if let [only] = spans.as_slice() {
         let from = only.start + 1;
         if let Some(at) = haystack.get(from..).and_then(|rest| finder.find(rest)) {
@@ -107,6 +115,7 @@ impl WithoutReturns {
         let mut dropped = Vec::new();
         let mut from = 0;
         for newline in memchr_iter(b'\n', haystack) {
+            patience::check();
             let line = haystack.get(from..newline).unwrap_or_default();
             let body = line.strip_suffix(b"\r").unwrap_or(line);
             bytes.extend_from_slice(body);

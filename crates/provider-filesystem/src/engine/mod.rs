@@ -14,6 +14,7 @@
 //! - [`explain`]: why it does not occur, or which of its occurrences to name
 //! - [`notebook`]: cells of a notebook
 //! - [`diff`]: what changed, as hunks and as a unified diff
+//! - [`patience`]: giving up long work from inside its loops
 
 pub mod diff;
 pub mod edit;
@@ -22,6 +23,7 @@ pub mod explain;
 pub mod find;
 pub mod notebook;
 pub mod patch;
+pub mod patience;
 pub mod stream;
 pub mod text;
 pub mod window;

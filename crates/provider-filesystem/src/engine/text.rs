@@ -8,6 +8,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter};
 
 use super::encoding::{Binary, Decoder, Detected, Encoding, Survey, UTF8_BOM, Unencodable, has_jis_escape};
+use super::patience;
 
 /// Which line endings a text uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -214,6 +215,7 @@ impl<'a> Text<'a> {
         let (mut body, mut blocks, mut is_damaged) = (String::new(), Vec::new(), false);
         let mut original = bom_len;
         for block in encoding.blocks(stored) {
+            patience::check();
             blocks.push(Block { body: body.len(), original });
             let mut decoder = Decoder::new(encoding);
             decoder.decode(block, true, &mut body);
@@ -300,6 +302,7 @@ impl<'a> Text<'a> {
         let mut bytes = Vec::with_capacity(self.bytes.len());
         let mut from = 0;
         for (span, new) in pieces {
+            patience::check();
             let new = new.as_ref();
             if self.is_damaged && new.contains(char::REPLACEMENT_CHARACTER) {
                 return Err(SpliceError::Replacement { encoding });

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::diff::{common_prefix, common_suffix};
+
 /// What makes an old content of a new one: how much of its beginning and its end they share, and the old bytes
 /// between.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,10 +21,9 @@ pub(crate) struct Delta {
 impl Delta {
     /// What makes `old` of `new`; the bytes go to the end of `bytes`.
     pub(crate) fn between(old: &[u8], new: &[u8], bytes: &mut Vec<u8>) -> Self {
-        let prefix = old.iter().zip(new).take_while(|(one, other)| one == other).count();
-        let rest = (old.get(prefix..).unwrap_or_default(), new.get(prefix..).unwrap_or_default());
-        let pairs = rest.0.iter().rev().zip(rest.1.iter().rev());
-        let suffix = pairs.take_while(|(one, other)| one == other).count();
+        let prefix = common_prefix(old, new);
+        let suffix =
+            common_suffix(old.get(prefix..).unwrap_or_default(), new.get(prefix..).unwrap_or_default());
         Self::of_span(prefix, suffix, old.get(prefix..old.len() - suffix).unwrap_or_default(), bytes)
     }
 

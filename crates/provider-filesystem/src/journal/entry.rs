@@ -105,6 +105,15 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// Whether it is done or not whatever happens, and nothing is lost by it that only the journal can bring back
+    /// whole. Such a step by itself needs no journal after a power failure.
+    pub(crate) fn is_whole_by_itself(&self) -> bool {
+        matches!(
+            self,
+            Self::Content { in_place: false, .. } | Self::Create { .. } | Self::MakeDirectory { .. }
+        )
+    }
+
     /// The names it is about.
     pub(crate) fn paths(&self) -> Vec<&PathBuf> {
         match self {

@@ -13,6 +13,7 @@ mod mark;
 mod recover;
 pub(crate) mod reverse;
 mod store;
+mod strays;
 mod transaction;
 
 use std::fs::File;
@@ -23,15 +24,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use provider_core::jail::{Depot, Root, Roots};
-use rustix::fs::fsync;
+use provider_core::jail::{Depot, JailPath, Root, Roots};
+use rustix::fs::{Access, AtFlags, CWD, accessat, fsync};
 use ulid::Generator;
 
 pub(crate) use delta::Delta;
 pub(crate) use entry::{Entry, Header, Step};
 pub(crate) use mark::Mark;
 pub(crate) use store::{QUOTA, Store};
+use strays::Note;
 pub(crate) use transaction::{Exchanged, Transaction, ask};
+
+/// Why nothing is kept where there is neither a configured state folder nor a home directory.
+const NO_HOME: &str = "there is no home directory to keep it in";
 
 /// How many changes are made between two looks at what has become too old or too much.
 const PRUNE_EVERY: u64 = 64;
@@ -42,6 +47,7 @@ pub(crate) struct Journal {
     base: Option<PathBuf>,
     ids: Mutex<Generator>,
     made: AtomicU64,
+    strays: strays::Strays,
 }
 
 impl Journal {
@@ -51,6 +57,7 @@ impl Journal {
             base: state.map(|state| state.join("filesystem")),
             ids: Mutex::new(Generator::new()),
             made: AtomicU64::new(0),
+            strays: strays::Strays::default(),
         }
     }
 
@@ -62,6 +69,15 @@ impl Journal {
     /// The folder of a root, if anything was ever changed below that.
     pub(crate) fn store(&self, root: &Root) -> Option<Store> {
         Store::existing(self.base.as_deref()?, root.real_path())
+    }
+
+    /// Why nothing can be kept, as far as that shows without trying.
+    pub(crate) fn unusable(&self) -> Option<String> {
+        let Some(base) = &self.base else { return Some(NO_HOME.to_owned()) };
+        let there = base.ancestors().find(|path| path.exists())?;
+        let needed = Access::WRITE_OK | Access::EXEC_OK;
+        let usable = there.is_dir() && accessat(CWD, there, needed, AtFlags::EACCESS).is_ok();
+        (!usable).then(|| format!("the state folder {} cannot be written", base.display()))
     }
 
     fn stores(&self, roots: &Roots) -> Vec<Store> {
@@ -84,6 +100,36 @@ impl Journal {
         self.stores(roots).iter().for_each(|store| store.prune(SystemTime::now()));
     }
 
+    /// Says beforehand that a temporary file is going to be made beside `path`, so that it is found should this process
+    /// be killed.
+    pub(crate) fn expect_temporary(&self, path: &JailPath) {
+        // A root itself needs no note: it is looked through every time.
+        if let Some(parent) = path.parent().filter(|parent| parent.file_name().is_some()) {
+            self.note(&parent, Note::Temporary);
+        }
+    }
+
+    /// Says beforehand that a directory is going to be made.
+    pub(crate) fn expect_directory(&self, path: &JailPath) {
+        self.note(path, Note::Expected);
+    }
+
+    /// Says that a directory that was made is a change's now, or is gone again.
+    pub(crate) fn directory_stays(&self, path: &JailPath) {
+        self.note(path, Note::Stays);
+    }
+
+    fn note(&self, directory: &JailPath, note: Note) {
+        if let Some(base) = &self.base {
+            self.strays.note(base, directory, note);
+        }
+    }
+
+    /// Removes the temporary files and empty directories that processes which are gone have left, wherever they are.
+    pub(crate) fn sweep(&self, roots: &Roots) {
+        self.stores(roots).iter().for_each(|store| strays::sweep(store, roots));
+    }
+
     /// Writes down what is about to be done below `root`.
     fn begin(&self, root: &Root, intent: Intent) -> Work {
         let now = SystemTime::now();
@@ -100,7 +146,7 @@ impl Journal {
         };
         let entry = Entry { header, bytes: intent.bytes };
         let written = match &self.base {
-            None => Err("there is no home directory to keep it in".to_owned()),
+            None => Err(NO_HOME.to_owned()),
             Some(base) => Written::create(base, root, &entry),
         };
         match written {
@@ -157,9 +203,7 @@ impl Written {
             |error: io::Error| format!("the state folder {} cannot be used: {error}", base.display());
         let store = Store::create(base, root.real_path()).map_err(cannot)?;
         let (path, opened) = store.begin(id).map_err(cannot)?;
-        // One file by itself is old or new whatever happens; only more than one need the journal after a power failure.
-        let durable =
-            steps.len() > 1 || steps.iter().any(|step| matches!(step, Step::Content { in_place: true, .. }));
+        let durable = steps.len() > 1 || !steps.iter().all(Step::is_whole_by_itself);
         let mut written = Self { store, path, file: opened, depot: None, durable };
         match written.fill(id, &file, (!removed.is_empty()).then_some(kept)) {
             Ok(()) => Ok(written),
@@ -225,12 +269,19 @@ impl Work {
         Ok(id)
     }
 
+    /// Lets nobody take it back, later or after a kill.
+    fn forget(&self) {
+        if let Some(written) = &self.written {
+            let _ = std::fs::remove_file(&written.path);
+            written.forget_kept(&self.entry.header.id);
+        }
+    }
+
     /// Takes back what was done so far. What could not be is said, and tried again by the next one who looks.
     fn roll_back(self, journal: &Journal, roots: &Roots) -> Vec<String> {
         let left = recover::take_back(&self.entry, journal, roots);
-        if let Some(written) = self.written.as_ref().filter(|_| left.is_empty()) {
-            written.forget_kept(&self.entry.header.id);
-            let _ = std::fs::remove_file(&written.path);
+        if left.is_empty() {
+            self.forget();
         }
         left
     }

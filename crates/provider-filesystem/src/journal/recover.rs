@@ -42,6 +42,9 @@ fn recover_one(journal: &Journal, store: &Store, roots: &Roots, path: &Path) -> 
         ),
         Ok(entry) => {
             let what = what(&entry);
+            if is_made(&entry, roots) && fs::rename(path, store.changes().join(&entry.header.id)).is_ok() {
+                return Some(format!("{what} had been made when it was interrupted; it stands, and undo_change takes it back"));
+            }
             let left = take_back(&entry, journal, roots);
             if left.is_empty() {
                 clear(store, path);
@@ -50,6 +53,18 @@ fn recover_one(journal: &Journal, store: &Store, roots: &Roots, path: &Path) -> 
             Some(format!("{what} had been interrupted and could not be taken back whole: {}", left.join("; ")))
         }
     }
+}
+
+/// Whether a change of one file was made, and only its end not written down. It may have been answered long ago: after
+/// a power failure that record can be missing. Directories made for it are there if it is.
+fn is_made(entry: &Entry, roots: &Roots) -> bool {
+    let mut steps = entry.header.steps.iter().filter(|step| !matches!(step, Step::MakeDirectory { .. }));
+    let (Some(step), None) = (steps.next(), steps.next()) else { return false };
+    let (Step::Content { path, after, in_place: false, .. } | Step::Create { path, after }) = step else {
+        return false;
+    };
+    let place = roots.exact(path, Path::new(""));
+    place.and_then(|place| after.is_at(&place)).unwrap_or(false)
 }
 
 fn what(entry: &Entry) -> String {
@@ -157,6 +172,7 @@ impl Back<'_> {
         let old = delta.apply(&content, &self.entry.bytes);
         let old = old.filter(|old| before.sha256() == Some(crate::staleness::sha256(old).as_str()));
         let Some(old) = old else { return Err(Stuck::Foreign(path.to_string())) };
+        self.journal.expect_temporary(lock.path());
         let mut staged = lock.stage(&old)?;
         if let Mark::File { mode, .. } = before {
             let mode = staged.set_mode(*mode);
@@ -171,6 +187,7 @@ impl Back<'_> {
             return Ok(());
         };
         if !path.exists()? {
+            self.journal.expect_temporary(path);
             return Ok(path.put_back(&depot, slot, &mut nothing)?);
         }
         // What is on another file system is copied first and removed then.

@@ -493,6 +493,7 @@ impl Reversal {
                 Opposite::Content { path, old, new, mode } => {
                     let lock = locks.next().ok_or_else(|| stale(&path))?;
                     let real = lock.path().real_absolute();
+                    filesystem.journal.expect_temporary(lock.path());
                     let (lock, staged) = restage(lock, &path, &old, &new, mode)?;
                     if !staged.in_place() {
                         inodes.insert(real, staged.metadata().id());

@@ -2,7 +2,7 @@
 //!
 //! `pending/` has the changes that are being made: each file is locked by the process that makes it, so one that can
 //! be locked belongs to a process that is gone. A change is made when its file is in `changes/`. `kept/<id>.<bytes>/`
-//! has what it took away.
+//! has what it took away. `strays/` has for each process where its temporary files are.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ impl Store {
     /// The folder of the root whose real path is `root`, made if it is missing.
     pub(crate) fn create(base: &Path, root: &Path) -> io::Result<Self> {
         let store = Self { folder: base.join(folder_name(root)) };
-        for name in ["pending", "changes", "kept"] {
+        for name in ["pending", "changes", "kept", "strays"] {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700).create(store.folder.join(name))?;
         }
@@ -66,6 +66,11 @@ impl Store {
 
     pub(crate) fn changes(&self) -> PathBuf {
         self.folder.join("changes")
+    }
+
+    /// What processes have noted of their temporary files.
+    pub(crate) fn strays(&self) -> PathBuf {
+        self.folder.join("strays")
     }
 
     /// A new file in `pending/`, locked.
@@ -179,4 +184,61 @@ pub(crate) fn remove_tree(folder: &Path) {
         );
     }
     let _ = fs::remove_dir_all(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store_with(changes: &[(u8, Duration, u64)]) -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path(), Path::new("/some/root")).unwrap();
+        for (number, age, kept) in changes {
+            let id = id(*number);
+            let file = File::create(store.changes().join(&id)).unwrap();
+            file.set_modified(SystemTime::now() - *age).unwrap();
+            store.make_kept(&id, *kept).unwrap();
+        }
+        (folder, store)
+    }
+
+    fn id(number: u8) -> String {
+        format!("{number:026}")
+    }
+
+    #[test]
+    fn what_is_too_old_or_too_much_is_forgotten_and_the_newest_stays() {
+        let day = Duration::from_secs(24 * 60 * 60);
+        let (_folder, store) =
+            store_with(&[(1, 8 * day, 1), (2, day, 300 << 20), (3, day, 200 << 20), (4, day, 200 << 20)]);
+        store.prune(SystemTime::now());
+        assert_eq!(store.ids(), [id(4), id(3)]);
+        assert!(store.kept(&id(1)).is_none() && store.kept(&id(2)).is_none() && store.kept(&id(3)).is_some());
+    }
+
+    #[test]
+    fn what_is_being_taken_back_is_not_forgotten_meanwhile() {
+        let (_folder, store) = store_with(&[(1, 2 * KEPT_FOR, 0)]);
+        let file = File::open(store.changes().join(id(1))).unwrap();
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        store.prune(SystemTime::now());
+        assert_eq!(store.ids(), [id(1)]);
+        drop(file);
+        store.prune(SystemTime::now());
+        assert!(store.ids().is_empty());
+    }
+
+    #[test]
+    fn the_folder_is_its_owners_alone() {
+        let (folder, store) = store_with(&[]);
+        for path in [
+            store.changes(),
+            store.pending(),
+            store.strays(),
+            folder.path().join(folder_name(Path::new("/some/root"))),
+        ] {
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700, "{path:?}");
+        }
+        assert!(Store::existing(folder.path(), Path::new("/other/root")).is_none());
+    }
 }

@@ -9,6 +9,7 @@ use provider_core::prelude::*;
 
 use super::{Delta, Intent, Mark, Step, Work};
 use crate::Filesystem;
+use crate::engine::patience;
 
 /// What a step needs besides its description.
 enum Ready {
@@ -199,22 +200,41 @@ impl Transaction {
             bytes: self.bytes,
         };
         let work = filesystem.journal.begin(root.root(), intent);
+        // The last moment: from here on it is done, or taken back.
+        if let Err(cancelled) = cx.check_cancelled() {
+            drop(self.ready);
+            return Err(taken_back(cancelled, &work.roll_back(&filesystem.journal, &filesystem.roots), cx));
+        }
+        patience::see_through();
+        // Directories that were made for it are taken back with it from here on.
+        for step in work.steps() {
+            if let Step::MakeDirectory { path } = step {
+                filesystem.journal.directory_stays(&filesystem.place(path, cx)?);
+            }
+        }
         let several =
             work.steps().iter().filter(|step| !matches!(step, Step::MakeDirectory { .. })).count() > 1;
         let inodes = HashMap::new();
-        let mut performer = Performer { filesystem, work: &work, cx, inodes, removed_for_good: false };
+        let mut performer = Performer { filesystem, work: &work, cx, inodes, removed: Removed::Kept };
         // Consumed one by one: the locks of what was not come to are let go before anything is taken back.
         let failed =
             work.steps().iter().zip(self.ready).try_for_each(|(step, ready)| performer.step(step, ready));
         if let Err(error) = failed {
-            return Err(match performer.removed_for_good {
+            return Err(match performer.removed {
+                Removed::Kept => {
+                    taken_back(error, &work.roll_back(&filesystem.journal, &filesystem.roots), cx)
+                }
                 // Then what was done before may be all that is left of it.
-                true => error,
-                false => taken_back(error, &work.roll_back(&filesystem.journal, &filesystem.roots), cx),
+                Removed::ForGood(_) => error,
             });
         }
+        let removed = performer.removed;
         self.effects.into_iter().for_each(|effect| cx.effects().record(effect));
-        match work.commit(&filesystem.journal) {
+        let made = match removed {
+            Removed::Kept => work.commit(&filesystem.journal),
+            Removed::ForGood(reason) => Err(reason),
+        };
+        match made {
             Ok(id) => Ok(Done { change_id: Some(id) }),
             Err(reason) => {
                 let more = if several {
@@ -252,8 +272,15 @@ struct Performer<'a> {
     cx: &'a Cx<Events>,
     /// The inodes of what came back: others than were expected, where it was copied from another file system.
     inodes: HashMap<PathBuf, (u64, u64)>,
-    /// Whether something was removed that is kept nowhere.
-    removed_for_good: bool,
+    removed: Removed,
+}
+
+/// What became of what was taken away.
+enum Removed {
+    /// It can be brought back.
+    Kept,
+    /// It is kept nowhere, for this reason.
+    ForGood(String),
 }
 
 impl Performer<'_> {
@@ -277,6 +304,7 @@ impl Performer<'_> {
             (Step::Restore { path, change, slot, .. }, _) => {
                 let back = self.place(path)?;
                 let depot = self.filesystem.kept_by(change)?;
+                self.filesystem.journal.expect_temporary(&back);
                 back.put_back(&depot, slot, &mut |_| ask(self.cx))?;
                 self.inodes.insert(path.clone(), back.symlink_metadata()?.id());
                 Ok(())
@@ -314,14 +342,21 @@ impl Performer<'_> {
     ) -> Result<(), ToolError> {
         let _held = if matches!(ready, Ready::Locked { .. }) { None } else { Some(path.hold()?) };
         match self.work.depot() {
-            Some(depot) => Ok(path.set_aside(depot, slot, id, &mut |_| ask(self.cx))?),
-            None => self.remove_for_good(path, id),
+            Some(depot) => match path.set_aside(depot, slot, id, &mut |_| ask(self.cx)) {
+                Err(error) if error.is_depot_unusable() => {
+                    // Nobody may take back the steps before this one, once what they rest on begins to go.
+                    self.work.forget();
+                    self.remove_for_good(path, id, error.to_string())
+                }
+                other => Ok(other?),
+            },
+            None => self.remove_for_good(path, id, self.work.unkept.clone().unwrap_or_default()),
         }
     }
 
     /// Removes without keeping, where there is nowhere to keep it. What was removed when the call is given up stays
     /// so, and is said.
-    fn remove_for_good(&mut self, path: &JailPath, id: (u64, u64)) -> Result<(), ToolError> {
+    fn remove_for_good(&mut self, path: &JailPath, id: (u64, u64), reason: String) -> Result<(), ToolError> {
         if path.symlink_metadata()?.id() != id {
             return Err(PathError::Changed { path: path.to_string() }.into());
         }
@@ -332,13 +367,13 @@ impl Performer<'_> {
             Ok(())
         });
         if let Err(error) = removed {
-            self.removed_for_good = seen > 1;
-            if self.removed_for_good {
+            if seen > 1 {
+                self.removed = Removed::ForGood(reason);
                 self.cx.effects().record(format!("removed a part of {path}"));
             }
             return Err(self.cx.check_cancelled().err().unwrap_or_else(|| error.into()));
         }
-        self.removed_for_good = true;
+        self.removed = Removed::ForGood(reason);
         path.settle();
         Ok(())
     }

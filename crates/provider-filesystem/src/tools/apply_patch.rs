@@ -8,6 +8,8 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::batch::{self, Member, Outcome};
+use crate::cancellable::patient;
+use crate::directories::Made;
 use crate::engine::patch::{FilePatch, Operation, ParsedPatch, Place, Status, parse};
 use crate::entries;
 use crate::provider::Located;
@@ -156,8 +158,7 @@ impl Resource for ApplyPatch {
             };
             targets.push((locate(&file.path)?, to));
         }
-        let context = cx.clone();
-        cx.blocking(move || apply(&filesystem, &patch, targets, &args, &context)).await
+        patient(&cx, move |cx| apply(&filesystem, &patch, targets, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {
@@ -272,26 +273,21 @@ fn apply(
     let terms = || claim(args, cx.session_id());
     let looked_at = verify(filesystem, patch, paired(members, targets.clone()), terms())?;
     ensure_as_previewed(cx, &batch::fingerprint(&looked_at.outcomes))?;
-    let mut made = Vec::new();
-    let result = make_directories(&looked_at.outcomes, &mut made)
-        .and_then(|()| batch::lock_members(&paths))
-        .and_then(|members| {
-            let verified = verify(filesystem, patch, paired(members, targets), terms())?;
-            ensure_as_previewed(cx, &batch::fingerprint(&verified.outcomes))?;
-            committed(filesystem, verified, &made, cx)
-        });
-    if result.is_err() {
-        // Only empty ones go: what somebody else put there meanwhile keeps its directory.
-        made.iter().rev().for_each(|directory: &JailPath| drop(directory.remove_dir()));
-    }
-    result
+    let mut made = Made::new(&filesystem.journal);
+    make_directories(&looked_at.outcomes, &mut made)?;
+    let members = batch::lock_members(&paths)?;
+    let verified = verify(filesystem, patch, paired(members, targets), terms())?;
+    ensure_as_previewed(cx, &batch::fingerprint(&verified.outcomes))?;
+    let output = committed(filesystem, verified, made.list(), cx)?;
+    made.stay();
+    Ok(output)
 }
 
 /// Makes the directories of files that come or move.
-fn make_directories(outcomes: &[Outcome], made: &mut Vec<JailPath>) -> Result<(), ToolError> {
+fn make_directories(outcomes: &[Outcome], made: &mut Made<'_>) -> Result<(), ToolError> {
     for outcome in outcomes.iter().filter(|outcome| outcome.is_change() && outcome.after().is_some()) {
         if let Some(parent) = outcome.path().parent() {
-            made.extend(parent.create_dir_all()?);
+            made.make(&parent)?;
         }
     }
     Ok(())

@@ -72,14 +72,8 @@ impl Resource for CopyPath {
 
 impl Preview for CopyPath {
     async fn preview(filesystem: Arc<Filesystem>, args: Args, cx: &PreviewCx) -> Result<Node, ToolError> {
-        entries::preview_pair(
-            &filesystem,
-            "copy",
-            (&args.from, &args.to),
-            args.overwrite.unwrap_or(false),
-            cx,
-        )
-        .await
+        entries::preview_pair(filesystem, "copy", (&args.from, &args.to), args.overwrite.unwrap_or(false), cx)
+            .await
     }
 }
 
@@ -94,7 +88,7 @@ fn copy(
     ensure_as_previewed(cx, &pair.fingerprint())?;
     pair.notes().into_iter().for_each(|note| cx.note(note));
     let Pair { from: original, to: target, displaced } = pair;
-    let staged = entries::stage_copy(&original.path, &target, displaced.is_some(), false, cx)?;
+    let staged = entries::stage_copy(filesystem, &original.path, &target, displaced.is_some(), false, cx)?;
     let copied = staged.copied().clone();
     let mut transaction = Transaction::default();
     entries::put_copy(&mut transaction, staged, &target, displaced)?;

@@ -6,6 +6,7 @@ use provider_core::jail::{FileKind, JailPath, PathError};
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::directories::Made;
 use crate::entries;
 use crate::journal::Transaction;
 use crate::provider::Located;
@@ -86,15 +87,17 @@ fn create(filesystem: &Filesystem, path: &JailPath, cx: &Cx<Events>) -> Result<O
         return Ok(Output { path: shown, created: false, change_id: None });
     }
     cx.check_cancelled()?;
-    let made = path.create_dir_all()?;
-    if made.is_empty() {
+    let mut made = Made::new(&filesystem.journal);
+    made.make(path)?;
+    if made.list().is_empty() {
         // Somebody else was faster.
         return Ok(Output { path: shown, created: false, change_id: None });
     }
     let mut transaction = Transaction::default();
-    made.iter().for_each(|directory| transaction.make_directory(directory, true));
+    made.list().iter().for_each(|directory| transaction.make_directory(directory, true));
     path.settle();
     let change_id = transaction.run(filesystem, CreateDirectory::NAME, cx)?.change_id;
+    made.stay();
     Ok(Output { path: shown, created: true, change_id })
 }
 

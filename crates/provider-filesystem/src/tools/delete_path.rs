@@ -71,7 +71,7 @@ impl Preview for DeletePath {
             .blocking(move || {
                 let entry = looked_at(&path, &args)?;
                 let headline = format!("remove {}: {}", path.absolute().display(), entry.describe());
-                let notes: Vec<String> = entry.unkept().into_iter().collect();
+                let notes: Vec<String> = entry.unkept(&filesystem).into_iter().collect();
                 Ok((entries::shown(headline, &notes, entry.lost()?), entry.fingerprint()))
             })
             .await?;

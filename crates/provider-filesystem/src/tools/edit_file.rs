@@ -7,7 +7,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
-use crate::cancellable::Cancellable;
+use crate::cancellable::{Cancellable, patient};
 use crate::change::{Applied, Call, Locked, Plan, peek};
 use crate::engine::edit::{Edit, EditError, LineRange, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
@@ -126,8 +126,7 @@ impl Resource for EditFile {
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         let path = filesystem.locate_to_change(&args.path, cx.working_directory())?;
         path.note().into_iter().for_each(|note| cx.note(note));
-        let context = cx.clone();
-        cx.blocking(move || edit(&filesystem, &path, &args, &context)).await
+        patient(&cx, move |cx| edit(&filesystem, &path, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {

@@ -70,14 +70,8 @@ impl Resource for MovePath {
 
 impl Preview for MovePath {
     async fn preview(filesystem: Arc<Filesystem>, args: Args, cx: &PreviewCx) -> Result<Node, ToolError> {
-        entries::preview_pair(
-            &filesystem,
-            "move",
-            (&args.from, &args.to),
-            args.overwrite.unwrap_or(false),
-            cx,
-        )
-        .await
+        entries::preview_pair(filesystem, "move", (&args.from, &args.to), args.overwrite.unwrap_or(false), cx)
+            .await
     }
 }
 
@@ -125,7 +119,7 @@ fn copy_and_remove(
 ) -> Result<Option<String>, ToolError> {
     cx.note("the two are on different file systems: it was copied, and the original removed then, which is not one step");
     let Pair { from, to, displaced } = pair;
-    let staged = entries::stage_copy(&from.path, &to, displaced.is_some(), true, cx)?;
+    let staged = entries::stage_copy(filesystem, &from.path, &to, displaced.is_some(), true, cx)?;
     let mut transaction = Transaction::default();
     entries::put_copy(&mut transaction, staged, &to, displaced)?;
     transaction.remove(&from.path, from.mark, from.metadata.id());

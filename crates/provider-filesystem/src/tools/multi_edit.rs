@@ -8,6 +8,7 @@ use provider_core::{Category, ensure_as_previewed};
 
 use crate::Filesystem;
 use crate::batch::{self, Fate, Member, Outcome};
+use crate::cancellable::patient;
 use crate::engine::edit::{LineRange, Replacement, Select, plan};
 use crate::engine::find::MatchKind;
 use crate::engine::text::Text;
@@ -90,8 +91,7 @@ impl Resource for MultiEdit {
         });
         let paths = located.collect::<Result<Vec<_>, _>>()?;
         paths.iter().filter_map(JailPath::note).for_each(|note| cx.note(note));
-        let context = cx.clone();
-        cx.blocking(move || edit(&filesystem, paths, &args, &context)).await
+        patient(&cx, move |cx| edit(&filesystem, paths, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {

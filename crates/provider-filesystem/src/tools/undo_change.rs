@@ -7,6 +7,7 @@ use provider_core::ensure_as_previewed;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::cancellable::patient;
 use crate::journal::reverse::{Action, Planner};
 use crate::shown;
 
@@ -58,8 +59,7 @@ impl Resource for UndoChange {
 
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         filesystem.ensure_writable()?;
-        let context = cx.clone();
-        cx.blocking(move || undo(&filesystem, &args, &context)).await
+        patient(&cx, move |cx| undo(&filesystem, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {

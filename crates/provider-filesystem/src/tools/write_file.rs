@@ -6,7 +6,9 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::cancellable::patient;
 use crate::change::{Applied, Call, Locked, Plan, peek};
+use crate::directories::Made;
 use crate::engine::encoding::Encoding;
 use crate::engine::text::{Eol, Text, count_lines};
 use crate::provider::Located;
@@ -92,8 +94,7 @@ impl Resource for WriteFile {
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         let path = filesystem.locate_to_change(&args.path, cx.working_directory())?;
         path.note().into_iter().for_each(|note| cx.note(note));
-        let context = cx.clone();
-        cx.blocking(move || write(&filesystem, &path, &args, &context)).await
+        patient(&cx, move |cx| write(&filesystem, &path, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {
@@ -144,15 +145,11 @@ fn write(
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
     let parent = path.parent().filter(|_| args.create_parents.unwrap_or(false));
-    let created = parent.map_or(Ok(Vec::new()), |parent| parent.create_dir_all())?;
-    match write_into(filesystem, path, args, &created, cx) {
-        Ok(output) => Ok(output),
-        Err(error) => {
-            // Only empty ones go: what somebody else put there meanwhile keeps its directory.
-            created.iter().rev().for_each(|directory| drop(directory.remove_dir()));
-            Err(error)
-        }
-    }
+    let mut made = Made::new(&filesystem.journal);
+    parent.map_or(Ok(()), |parent| made.make(&parent))?;
+    let output = write_into(filesystem, path, args, made.list(), cx)?;
+    made.stay();
+    Ok(output)
 }
 
 fn write_into(

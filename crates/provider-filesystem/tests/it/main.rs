@@ -3,8 +3,11 @@
 
 mod arguments;
 mod bytes;
+mod confined;
+mod crossing;
 mod encodings;
 mod entries;
+mod full_disk;
 mod large;
 mod listing;
 mod matching;

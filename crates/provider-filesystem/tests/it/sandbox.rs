@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use provider_core::testing::tree::{Tree, snapshot};
 
 /// No call in these tests may take longer: most of the faults they look for would show as a hang.
-pub const LIMIT: Duration = Duration::from_secs(10);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder with the directory `root`, which a provider may use, and room beside it, which it may not.
 pub struct Sandbox {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tool_host::{Call, LaunchOptions, Object, Provider, ProviderSource};
+use tool_host::{Call, LaunchOptions, Provider, ProviderSource};
 
+use super::process::{built, object};
 use super::{Random, Run, Stress};
 
 /// The run.
@@ -67,7 +68,7 @@ const ENDS: &[End] = &[
 ];
 
 fn run(run: &Run) -> anyhow::Result<String> {
-    let binary = binary()?;
+    let binary = built("provider-exec")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = tempfile::tempdir()?;
@@ -81,22 +82,6 @@ fn run(run: &Run) -> anyhow::Result<String> {
         }
         Ok(format!("no process left; the longest end took {} ms", longest.as_millis()))
     })
-}
-
-/// The provider's program: built, unless this is a test, which is built together with it.
-fn binary() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().context("no folder")?;
-    let is_test = folder.ends_with("deps");
-    let binary = if is_test { folder.parent().context("no folder")? } else { folder }.join("provider-exec");
-    if !is_test || !binary.exists() {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.current_dir(crate::workspace_root()).args(["build", "--quiet", "--package", "provider-exec"]);
-        ensure!(command.status()?.success(), "the provider does not build");
-    }
-    ensure!(binary.exists(), "{} is missing", binary.display());
-    Ok(binary)
 }
 
 struct Trees {
@@ -236,12 +221,5 @@ async fn nothing_left(mark: &str, what: &str, provider: Option<&Provider>) -> an
             bail!("{} processes are left ({what}): {names:?}", left.len());
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-fn object(value: Value) -> anyhow::Result<Object> {
-    match value {
-        Value::Object(object) => Ok(object),
-        other => bail!("{other} is no object"),
     }
 }

@@ -1,13 +1,15 @@
 //! The edit engine on files and texts that nobody would think of.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use provider_filesystem::engine::diff::Diff;
 use provider_filesystem::engine::edit::{Edit, EditError, Replacement, Select, plan};
+use provider_filesystem::engine::encoding::Encoding;
 use provider_filesystem::engine::find::find;
 use provider_filesystem::engine::notebook::{CellAction, CellChange, Notebook, change, show};
-use provider_filesystem::engine::text::Text;
+use provider_filesystem::engine::text::{Eol, Text};
 use provider_filesystem::engine::window::{Limits, Next, Reading, Request, read_window};
 
 use super::{Random, Run, Stress};
@@ -42,10 +44,38 @@ const CORPUS: &[&[u8]] = &[
     b"{\n \"cells\": [\n  {\n   \"cell_type\": \"markdown\",\n   \"source\": [\"# t\"]\n  }\n ],\n \"nbformat\": 4\n}\n",
 ];
 
+/// Encodings, each with lines that it can hold and that are not ASCII alone.
+const ENCODED: &[(&str, &str)] = &[
+    ("utf-8", "größe = 1\nпривет\n日本語 👍\n"),
+    ("utf-16le", "größe = 1\nпривет\n日本語 👍\n"),
+    ("utf-16be", "größe = 1\nпривет\n日本語 👍\n"),
+    ("utf-32le", "größe = 1\n日本語 👍\n"),
+    ("utf-32be", "größe = 1\n日本語 👍\n"),
+    ("windows-1252", "größe = 1\n“naïve” café – 5 €\n"),
+    ("iso-8859-2", "zażółć gęślą\njaźń\n"),
+    ("windows-1251", "привет, мир\nэто тест\n"),
+    ("koi8-r", "привет, мир\nэто тест\n"),
+    ("windows-1253", "καλημέρα κόσμε\n"),
+    ("windows-1255", "שלום עולם\n"),
+    ("gbk", "中文注释，用来\n表中的文字\n"),
+    ("gb18030", "中文注释 👍\n表中的文字\n"),
+    ("big5", "繁體中文註解\n功能表\n"),
+    ("shift_jis", "これは日本語の表です\nソ能\n"),
+    ("euc-jp", "これは日本語の表です\n"),
+    ("euc-kr", "한국어 주석입니다\n"),
+];
+
 fn run(run: &Run) -> anyhow::Result<String> {
     let mut tally = Tally::default();
     while let Some(mut random) = run.next_round() {
-        let file = mutated(&mut random);
+        // Told the encoding, a file is read in it whatever its bytes look like.
+        if random.once_in(3) {
+            let (encoding, file) = encoded(&mut random)?;
+            let file = mutated(file, &mut random);
+            check_edit(&file, &Text::parse_as(&file, encoding), &mut random, &mut tally)?;
+            continue;
+        }
+        let file = mutated(random.pick(CORPUS).copied().unwrap_or_default().to_vec(), &mut random);
         let Ok(text) = Text::parse(&file) else {
             tally.binary += 1;
             continue;
@@ -54,8 +84,12 @@ fn run(run: &Run) -> anyhow::Result<String> {
         check_cell(&text, &mut random)?;
         check_pages(&file, &text, &mut random)?;
     }
-    let Tally { applied, refused, binary } = tally;
-    Ok(format!("{applied} edits applied, {refused} refused with a reason, {binary} files are binary"))
+    let Tally { applied, refused, binary, encodings } = tally;
+    let encodings: Vec<_> = encodings.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    Ok(format!(
+        "{applied} edits applied ({}), {refused} refused with a reason, {binary} files are binary",
+        encodings.join(", ")
+    ))
 }
 
 #[derive(Default)]
@@ -63,6 +97,8 @@ struct Tally {
     applied: u64,
     refused: u64,
     binary: u64,
+    /// How many edits applied to files of each encoding.
+    encodings: BTreeMap<String, u64>,
 }
 
 fn check_edit(file: &[u8], text: &Text<'_>, random: &mut Random, tally: &mut Tally) -> anyhow::Result<()> {
@@ -76,9 +112,11 @@ fn check_edit(file: &[u8], text: &Text<'_>, random: &mut Random, tally: &mut Tal
     match plan(text, &Replacement { old_str: &old_str, new_str: &new_str, select }) {
         Ok(edit) => {
             tally.applied += 1;
+            *tally.encodings.entry(text.encoding().to_string()).or_default() += 1;
             let what = || format!("{file:?} with {old_str:?} for {new_str:?}");
             ensure!(edit.changed == (edit.bytes != file), "changed is wrong: {}", what());
             ensure!(stays_outside(file, text, &old_str, &edit), "bytes outside the span changed: {}", what());
+            ensure!(keeps_endings(text, &old_str, &new_str, &edit), "other line endings came in: {}", what());
             let diff = Diff::of_files(file, &edit.bytes);
             ensure!(diff.is_empty() != edit.changed, "the diff does not tell of the change: {}", what());
         }
@@ -93,14 +131,52 @@ fn check_edit(file: &[u8], text: &Text<'_>, random: &mut Random, tally: &mut Tal
     Ok(())
 }
 
-/// Whether an edit of one place begins and ends as the file does before and after one of the places of the old text.
+/// Whether all that stood outside the replaced places stands there still, byte for byte and in its order.
 fn stays_outside(file: &[u8], text: &Text<'_>, old_str: &str, edit: &Edit) -> bool {
-    let [_] = edit.replacements.as_slice() else { return true };
-    let spans = find(text.body(), old_str).map_or_else(Vec::new, |found| found.spans);
-    spans.into_iter().filter_map(|span| text.original_span(span)).any(|place| {
-        let (head, tail) = (file.get(..place.start), file.get(place.end..));
-        head.is_some_and(|head| edit.bytes.starts_with(head))
-            && tail.is_some_and(|tail| edit.bytes.ends_with(tail))
+    let Some(found) = find(text.body(), old_str) else { return false };
+    let all = found.disjoint();
+    // One of several places, or every one: whichever was meant, the rest of the file is as it was.
+    let mut selections: Vec<Vec<_>> = found.spans.iter().map(|span| vec![span.clone()]).collect();
+    if edit.replacements.len() > 1 {
+        selections = vec![all];
+    }
+    selections.into_iter().any(|spans| {
+        let places: Option<Vec<_>> = spans.into_iter().map(|span| text.original_span(span)).collect();
+        let Some(places) = places else { return false };
+        let starts = std::iter::once(0).chain(places.iter().map(|place| place.end));
+        let ends = places.iter().map(|place| place.start).chain([file.len()]);
+        let pieces: Option<Vec<&[u8]>> = starts.zip(ends).map(|(start, end)| file.get(start..end)).collect();
+        places.len() == edit.replacements.len()
+            && pieces.is_some_and(|pieces| has_pieces(&edit.bytes, &pieces))
+    })
+}
+
+/// Whether a file with line endings of one kind has no others afterwards. Lone returns are left out: one that comes to
+/// stand before a newline makes an ending of it, as anybody would expect.
+fn keeps_endings(text: &Text<'_>, old_str: &str, new_str: &str, edit: &Edit) -> bool {
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let lone = [text.body(), new_str].into_iter().any(|text| plain(text).contains('\r'));
+    let changes_only_endings = old_str != new_str && plain(old_str) == plain(new_str);
+    let before = text.eol();
+    if lone || changes_only_endings || !matches!(before, Eol::Lf | Eol::Crlf) {
+        return true;
+    }
+    let after = Text::parse_as(&edit.bytes, text.encoding()).eol();
+    after == before || after == Eol::None
+}
+
+/// Whether a file begins with the first piece, ends with the last and has the others between, in this order.
+fn has_pieces(file: &[u8], pieces: &[&[u8]]) -> bool {
+    let [first, between @ .., last] = pieces else { return false };
+    let Some(mut rest) = file.strip_prefix(*first).and_then(|rest| rest.strip_suffix(*last)) else {
+        return false;
+    };
+    between.iter().all(|piece| {
+        let at = if piece.is_empty() { Some(0) } else { memchr::memmem::find(rest, piece) };
+        at.is_some_and(|at| {
+            rest = &rest[at + piece.len()..];
+            true
+        })
     })
 }
 
@@ -151,8 +227,28 @@ fn check_pages(file: &[u8], text: &Text<'_>, random: &mut Random) -> anyhow::Res
     Ok(())
 }
 
-/// A file of the corpus with some bytes changed, doubled, or taken away.
-fn mutated(random: &mut Random) -> Vec<u8> {
+/// A file in an encoding of its own, with or without mark, and line endings of one kind, of both, or of none.
+fn encoded(random: &mut Random) -> anyhow::Result<(Encoding, Vec<u8>)> {
+    let (label, lines) = random.pick(ENCODED).copied().unwrap_or_default();
+    let encoding = Encoding::from_label(label).with_context(|| format!("{label} is unknown"))?;
+    let mut text = String::new();
+    for _ in 0..1 + random.below(3) {
+        for line in lines.lines() {
+            text.push_str(line);
+            text.push_str(random.pick(&["\n", "\n", "\r\n", ""]).copied().unwrap_or_default());
+        }
+    }
+    match random.below(3) {
+        0 => text = text.replace("\r\n", "\n"),
+        1 => text = text.replace("\r\n", "\n").replace('\n', "\r\n"),
+        _ => {}
+    }
+    let mark = if random.once_in(2) { encoding.bom() } else { b"" };
+    Ok((encoding, [mark, &encoding.encode(&text)?].concat()))
+}
+
+/// A file with some bytes changed, doubled, or taken away.
+fn mutated(mut file: Vec<u8>, random: &mut Random) -> Vec<u8> {
     const ODD: &[&[u8]] = &[
         b"\r\n",
         b"\n",
@@ -166,7 +262,6 @@ fn mutated(random: &mut Random) -> Vec<u8> {
         b"\0",
         b"\x82",
     ];
-    let mut file = random.pick(CORPUS).copied().unwrap_or_default().to_vec();
     for _ in 0..random.below(6) {
         let at = random.below(file.len() + 1);
         let end = (at + random.below(8)).min(file.len());

@@ -5,9 +5,14 @@
 //! `run(&Run) -> anyhow::Result<String>` and name it in [`STRESSES`].
 
 pub mod exec_trees;
+pub mod fs_kill;
+pub mod fs_swap;
 pub mod fuzz_edit;
+pub mod fuzz_patch;
+mod process;
 mod random;
 pub mod search_compare;
+mod tree;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -29,7 +34,14 @@ pub struct Stress {
 }
 
 /// All of them, in the order of names.
-pub const STRESSES: &[Stress] = &[exec_trees::STRESS, fuzz_edit::STRESS, search_compare::STRESS];
+pub const STRESSES: &[Stress] = &[
+    exec_trees::STRESS,
+    fs_kill::STRESS,
+    fs_swap::STRESS,
+    fuzz_edit::STRESS,
+    fuzz_patch::STRESS,
+    search_compare::STRESS,
+];
 
 /// How long a run goes on, and where its inputs come from.
 pub struct Run {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::{Hunk, HunkLine, LineKind};
 use crate::engine::explain::{Ambiguity, Explanation};
+use crate::engine::patience;
 use crate::engine::text::{Ending, Eol, SpliceError, Text, split_ending};
 
 /// What the hunks of one file make of it.
@@ -113,6 +114,7 @@ impl<'t> FileLines<'t> {
         let lines: Vec<FileLine<'t>> = body
             .split_inclusive('\n')
             .map(|line| {
+                patience::check();
                 let (text, ending) = split_ending(line);
                 let next = u32::try_from(ids.len()).unwrap_or(NOWHERE - 1);
                 numbers.push(*ids.entry(text).or_insert(next));
@@ -166,6 +168,7 @@ impl<'t> FileLines<'t> {
         }
         let (mut found, mut matched) = (Vec::new(), 0);
         for (at, number) in self.numbers.iter().enumerate() {
+            patience::check();
             while matched > 0 && *number != wanted[matched] {
                 matched = border[matched - 1];
             }
