@@ -238,6 +238,7 @@ impl Place {
         if let Some(known) = self.known.get(change.name) {
             return Ok(known.clone());
         }
+        self.reset()?;
         let provider = self.provider().await?;
         let mut usual = Duration::ZERO;
         let (mut before, mut after) = (Tree::default(), Tree::default());
@@ -267,6 +268,7 @@ impl Place {
     /// Kills one provider in the middle of a change, and looks at what the next one makes of it.
     async fn round(&mut self, change: &Change, random: &mut Random) -> anyhow::Result<Outcome> {
         let (usual, before, after) = self.learn(change).await?;
+        self.reset()?;
         let provider = self.provider().await?;
         self.begin(change, &provider).await?;
         let pid = provider.pid().context("no process")?;

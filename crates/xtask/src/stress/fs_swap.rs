@@ -210,24 +210,7 @@ impl Place {
     fn refill(&self) -> anyhow::Result<()> {
         let found = Tree::of(&self.root)?;
         ensure!(!found.holds(SECRET.as_bytes()), "something of the outside is in the root:\n{found}");
-        for entry in std::fs::read_dir(&self.root)? {
-            let path = entry?.path();
-            match path.symlink_metadata()?.is_dir() {
-                true => std::fs::remove_dir_all(&path)?,
-                false => std::fs::remove_file(&path)?,
-            }
-        }
-        self.fill_in_place()
-    }
-
-    fn fill_in_place(&self) -> anyhow::Result<()> {
-        let fresh = tempfile::tempdir_in(self.root.parent().context("no parent")?)?;
-        inside(&self.outside).put(fresh.path())?;
-        for entry in std::fs::read_dir(fresh.path())? {
-            let entry = entry?;
-            std::fs::rename(entry.path(), self.root.join(entry.file_name()))?;
-        }
-        Ok(())
+        self.fill()
     }
 
     fn check(&self, canary: &Tree) -> anyhow::Result<()> {

@@ -155,7 +155,7 @@ fn stays_outside(file: &[u8], text: &Text<'_>, old_str: &str, edit: &Edit) -> bo
 /// stand before a newline makes an ending of it, as anybody would expect.
 fn keeps_endings(text: &Text<'_>, old_str: &str, new_str: &str, edit: &Edit) -> bool {
     let plain = |text: &str| text.replace("\r\n", "\n");
-    let lone = [text.body(), new_str].into_iter().any(|text| plain(text).contains('\r'));
+    let lone = [text.body(), old_str, new_str].into_iter().any(|text| plain(text).contains('\r'));
     let changes_only_endings = old_str != new_str && plain(old_str) == plain(new_str);
     let before = text.eol();
     if lone || changes_only_endings || !matches!(before, Eol::Lf | Eol::Crlf) {

@@ -48,12 +48,16 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes it again below `top`, of which everything else is removed.
+    /// Makes it again below `top`, which stays while everything else in it is removed.
     pub(super) fn put(&self, top: &Path) -> anyhow::Result<()> {
-        if top.exists() {
-            fs::remove_dir_all(top)?;
-        }
         fs::create_dir_all(top)?;
+        for entry in fs::read_dir(top)? {
+            let path = entry?.path();
+            match path.symlink_metadata()?.is_dir() {
+                true => fs::remove_dir_all(&path)?,
+                false => fs::remove_file(&path)?,
+            }
+        }
         for (name, entry) in &self.0 {
             let path = top.join(name);
             match entry {
