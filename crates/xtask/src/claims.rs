@@ -38,7 +38,10 @@ mod tests {
 
     #[test]
     fn every_promise_cites_one() {
-        let rows = PAGE.lines().skip_while(|line| !line.starts_with("## Files")).filter(|line| line.starts_with("| "));
+        let rows = PAGE
+            .lines()
+            .skip_while(|line| !line.starts_with("## Files"))
+            .filter(|line| line.starts_with("| "));
         for row in rows.filter(|row| !row.starts_with("| promise")) {
             assert!(!cited(row).is_empty(), "{row}");
         }

@@ -1,5 +1,6 @@
 //! The built provider as a process that is short of room.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -34,7 +35,12 @@ pub fn shortages(file_system: u32, file_size: u32) -> Vec<Shortage> {
     let mut all = vec![Shortage::FileSize(file_size)];
     match namespace() {
         Some(_) => all.push(Shortage::FileSystem(file_system)),
-        None => eprintln!("no namespace can be made here: only limits on the size of files are tried"),
+        None => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "no namespace can be made here: only limits on the size of files are tried"
+            );
+        }
     }
     all
 }

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bytes;
+mod cancelled;
 mod confined;
 mod crossing;
 mod encodings;

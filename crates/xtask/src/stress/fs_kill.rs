@@ -24,13 +24,16 @@ pub const STRESS: Stress = Stress {
     run,
 };
 
+/// A tool and its arguments.
+type Step = (&'static str, fn() -> Value);
+
 /// A change that is interrupted.
 struct Change {
     name: &'static str,
     tool: &'static str,
     arguments: fn() -> Value,
     /// What is done before it, in the same process.
-    first: Option<(&'static str, fn() -> Value)>,
+    first: Option<Step>,
 }
 
 /// A patch that updates, updates and moves, removes and adds.
