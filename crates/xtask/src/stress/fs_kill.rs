@@ -318,7 +318,8 @@ impl Place {
             let found = Tree::of(&self.root)?;
             ensure!(found == *after, "made again it gives\n{found}");
         }
-        self.do_it(next, "undo_change", json!({})).await.context("taken back")?;
+        // Without an id, an undo would go further back than one that was made before it.
+        self.do_it(next, "undo_change", json!({"change_id": self.newest()?})).await.context("taken back")?;
         let found = Tree::of(&self.root)?;
         ensure!(found == *before, "taken back it gives\n{found}\ninstead of\n{before}");
         self.check_journal()
@@ -336,6 +337,15 @@ impl Place {
             pending += names(&journal.join("pending"))?.len();
         }
         Ok(pending)
+    }
+
+    /// The id of the newest change.
+    fn newest(&self) -> anyhow::Result<String> {
+        let mut newest = None;
+        for journal in self.journals() {
+            newest = newest.max(names(&journal.join("changes"))?.into_iter().max());
+        }
+        newest.context("no change is known")
     }
 
     /// Nothing is begun, and nothing is kept for a change that is not known.
