@@ -40,3 +40,6 @@ pub use crate::redact::{Redacted, is_credential, redact_text};
 pub use crate::resolve::Resolver;
 pub use crate::url::{CheckedUrl, Host, UrlError};
 pub use http;
+
+/// A certificate, as it is trusted.
+pub type Certificate = rustls::pki_types::CertificateDer<'static>;

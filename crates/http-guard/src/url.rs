@@ -187,6 +187,11 @@ impl CheckedUrl {
         self.url.as_str()
     }
 
+    /// The address as a URL, for what resolves references in a document. It is never fetched by.
+    pub fn as_url(&self) -> &Url {
+        &self.url
+    }
+
     /// The host, as it is compared and connected to.
     pub fn host(&self) -> &Host {
         &self.host
