@@ -11,6 +11,7 @@ mod provider;
 mod rate;
 mod readings;
 mod robots;
+pub mod search;
 pub mod text;
 mod tools;
 
