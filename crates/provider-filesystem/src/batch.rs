@@ -156,6 +156,7 @@ pub(crate) fn commit(
     let mut transaction = Transaction::default();
     made.iter().for_each(|directory| transaction.make_directory(directory, true));
     let mut remembered = Vec::new();
+    let mut moving = Vec::new();
     let (mut renames, mut removals) = (Vec::new(), Vec::new());
     for outcome in outcomes.into_iter().filter(Outcome::is_change) {
         let Outcome { member, fate } = outcome;
@@ -171,6 +172,9 @@ pub(crate) fn commit(
             Fate::Removed => removals.push((lock, before.unwrap_or_default())),
             Fate::Content { after, executable, to } => {
                 let target = to.as_ref().map_or_else(|| real.clone(), |to| to.absolute());
+                if to.is_some() {
+                    moving.push(filesystem.memory.moving(&real, &target));
+                }
                 let moved = lock.path().clone();
                 filesystem.journal.expect_temporary(lock.path());
                 let id = stage(&mut transaction, lock, before.as_deref(), &after, executable)?;
@@ -185,6 +189,7 @@ pub(crate) fn commit(
     removals.into_iter().for_each(|(lock, content)| transaction.remove_locked(lock, &content));
     cx.check_cancelled()?;
     let change_id = transaction.run(filesystem, tool, cx)?.change_id;
+    moving.into_iter().for_each(|moved| filesystem.memory.moved(moved));
     for (real, content, replaced) in remembered {
         let hash = staleness::sha256(&content);
         filesystem.memory.wrote(cx.session_id(), &real, hash, &content, replaced.as_deref());

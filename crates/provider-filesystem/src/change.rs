@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use provider_core::ensure_as_previewed;
 use provider_core::jail::{JailPath, PathError, WriteLock};
 use provider_core::prelude::*;
+use provider_core::{Category, ensure_as_previewed};
 
 use crate::Filesystem;
 use crate::engine::diff::Diff;
@@ -60,6 +60,19 @@ pub(crate) fn peek(path: &JailPath) -> Result<Option<Vec<u8>>, ToolError> {
         Err(PathError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Why a call cannot be made. Where it was previewed, it could be made then, and so something changed since.
+pub(crate) fn since_preview(cx: &Cx<Events>, error: ToolError) -> ToolError {
+    let is_about_the_target = matches!(error.category(), Category::NotFound | Category::ExecutionFailed);
+    if cx.previewed().is_none() || !is_about_the_target {
+        return error;
+    }
+    let text = format!(
+        "the target changed between the preview and the call, so what was approved cannot be done; nothing was changed: \
+         look again and repeat the call. {error}"
+    );
+    ToolError::new(Code::Stale, text)
 }
 
 /// A file locked for a change, with its content.

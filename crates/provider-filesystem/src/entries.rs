@@ -49,9 +49,9 @@ impl Entry {
     pub(crate) fn describe(&self) -> String {
         let (files, bytes) = self.mark.size();
         match self.metadata.kind {
-            FileKind::File => format!("a file of {bytes} bytes"),
+            FileKind::File => format!("a file of {}", of_bytes(bytes)),
             FileKind::Directory if files == 0 => "an empty directory".to_owned(),
-            FileKind::Directory => format!("a directory with {files} files ({bytes} bytes)"),
+            FileKind::Directory => format!("a directory with {} ({})", of_files(files), of_bytes(bytes)),
             kind => format!("a {kind}"),
         }
     }
@@ -139,7 +139,7 @@ impl Pair {
             let text = format!("from: `{from}` is an allowed root itself, which this cannot {verb}");
             return Err(ToolError::invalid_arguments(text));
         }
-        from.symlink_metadata()?;
+        from.symlink_metadata().map_err(missing_source)?;
         if let Some(there) = Entry::find_shallow(to)? {
             refuse_target(from, to, &there, overwrite)?;
         }
@@ -220,11 +220,30 @@ fn refuse_target(from: &JailPath, to: &JailPath, there: &Metadata, overwrite: bo
     Ok(())
 }
 
+/// How many files, in words.
+pub(crate) fn of_files(files: u64) -> String {
+    if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
+}
+
+/// How many bytes, in words.
+pub(crate) fn of_bytes(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
+}
+
+fn missing_source(error: PathError) -> ToolError {
+    let error = ToolError::from(error);
+    match error.category() {
+        provider_core::Category::NotFound => ToolError::not_found(format!("from: {error}")),
+        _ => error,
+    }
+}
+
 fn missing_parent(to: &JailPath, error: PathError) -> ToolError {
     match ToolError::from(error) {
         error if error.category() == provider_core::Category::NotFound => {
             let parent = to.parent().map(|parent| parent.to_string()).unwrap_or_default();
-            let text = format!("to: `{to}` cannot be: {error}; make `{parent}` first with create_directory");
+            let text =
+                format!("to: the directory `{parent}` does not exist; make it first with create_directory");
             ToolError::not_found(text)
         }
         error => error,

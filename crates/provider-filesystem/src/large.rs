@@ -18,7 +18,9 @@ use crate::engine::find::MatchKind;
 use crate::engine::stream::{Excerpt, Located, Place, locate};
 use crate::engine::text::{Text, count_lines};
 use crate::journal::{Exchanged, Transaction};
-use crate::staleness::{Claim, EditCondition, changed_unseen, check_edit_by_hash, hex, sha256};
+use crate::staleness::{
+    Claim, EditCondition, REPEAT_AS_IT_IS, changed_error, changed_unseen, check_edit_by_hash, hex, sha256,
+};
 
 /// Files from this size on, in bytes, are not held in memory if one place of them is edited.
 pub(crate) const LARGE: u64 = 8 << 20;
@@ -63,16 +65,15 @@ pub(crate) fn planned<R: Read + Seek>(
         Place::Once(_) if matches!(select, Select::Count(count) if count != 1) => return Ok(None),
         Place::Once(excerpt) => excerpt.clone(),
         Place::Nowhere if size > MAX_SEARCHED_BYTES as u64 => {
-            check_edit_by_hash(filesystem, shown, real, &before, &asked.claim).map_err(io::Error::other)?;
-            let why = Explanation::unsearched(asked.replacement.old_str);
-            return Err(io::Error::other(ToolError::new(Code::NoMatch, format!("{shown}: {why}"))));
+            let why = format!("{shown}: {}", Explanation::unsearched(asked.replacement.old_str));
+            return Err(no_place(filesystem, (shown, real, &before), asked, Code::NoMatch, why));
         }
         Place::Several([first, second]) if size > LARGEST_FILE => {
             let text = format!(
                 "{shown}: old_str occurs more than once, in lines {first} and {second} and maybe more; nothing was changed. \
                  In a file of more than {LARGEST_FILE} bytes one place is edited at a time: give a longer old_str"
             );
-            return Err(io::Error::other(ToolError::new(Code::Ambiguous, text)));
+            return Err(no_place(filesystem, (shown, real, &before), asked, Code::Ambiguous, text));
         }
         _ => return Ok(None),
     };
@@ -96,6 +97,23 @@ pub(crate) fn planned<R: Read + Seek>(
         end_line: range.end_line + excerpt.lines_before,
     };
     Ok(Some(Planned { located, excerpt, edit, size, before, replacement, diff, notes }))
+}
+
+/// The error of an edit without a certain place in the file of which the name, the real place and the hash are given.
+fn no_place(
+    filesystem: &Filesystem,
+    (shown, real, hash): (&str, &Path, &str),
+    asked: &Asked<'_>,
+    code: Code,
+    why: String,
+) -> io::Error {
+    io::Error::other(match check_edit_by_hash(filesystem, shown, real, hash, &asked.claim) {
+        Err(stale) => stale,
+        Ok(EditCondition::OnlyIfUnique(_)) => {
+            changed_error(shown, REPEAT_AS_IT_IS, &format!("\n{why}"), hash)
+        }
+        Ok(EditCondition::Free) => ToolError::new(code, why),
+    })
 }
 
 impl Planned {
@@ -144,7 +162,7 @@ impl Planned {
         transaction.put_exchanged(lock, staged, &exchanged);
         let change_id = transaction.run(filesystem, tool, cx)?.change_id;
         let added = count_lines(&self.edit.bytes);
-        let lines = self.located.lines + added - count_lines(self.excerpt.text.as_bytes()).min(added);
+        let lines = (self.located.lines + added).saturating_sub(count_lines(self.excerpt.text.as_bytes()));
         filesystem.memory.wrote_lines(cx.session_id(), &real, after.clone(), lines, None, Some(&self.before));
         Ok(Applied { sha256: after, change_id })
     }

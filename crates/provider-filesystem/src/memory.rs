@@ -24,6 +24,8 @@ pub(crate) struct Seen {
     /// Whether nothing of the file was ever shown: it was only edited.
     pub(crate) unread: bool,
     lines: LineSet,
+    /// Up to which byte the line is known that the last page ended in.
+    up_to: Option<u64>,
 }
 
 impl Seen {
@@ -45,6 +47,12 @@ pub(crate) struct Shown {
     /// The lines shown, from 1; empty when none was.
     pub(crate) lines: Option<RangeInclusive<u64>>,
     pub(crate) total_lines: u64,
+    /// The byte that it begins with, where that may be inside a line.
+    pub(crate) begins_at: Option<u64>,
+    /// The byte after its last, where a page may go on.
+    pub(crate) ends_at: Option<u64>,
+    /// Whether its last line goes on after it.
+    pub(crate) ends_inside: bool,
 }
 
 /// Which lines of a file were seen: disjoint ranges in order.
@@ -108,10 +116,18 @@ impl Memory {
         let before = files.get(&key).filter(|seen| seen.sha256 == shown.sha256);
         let mut lines = before.map(|seen| seen.lines.clone()).unwrap_or_default();
         lines.total = shown.total_lines;
+        // A page that begins inside a line shows the whole of it only if the one before ended there.
+        let continues = shown.begins_at.is_none() || before.is_some_and(|seen| seen.up_to == shown.begins_at);
+        let mut up_to = None;
         if let Some(range) = shown.lines {
-            lines.add(*range.start(), *range.end());
+            let (first, last) = (*range.start(), *range.end());
+            up_to = shown.ends_at.filter(|_| continues || first < last);
+            let (first, last) = (first + u64::from(!continues), last - u64::from(shown.ends_inside));
+            if first <= last {
+                lines.add(first, last);
+            }
         }
-        files.put(key, Seen { sha256: shown.sha256, content: shown.content, unread: false, lines });
+        files.put(key, Seen { sha256: shown.sha256, content: shown.content, unread: false, lines, up_to });
     }
 
     /// Records that a session changed a file: it knows all of it if it wrote it whole, or knew all of what was there
@@ -149,7 +165,7 @@ impl Memory {
         if knew_all {
             lines.add(1, total);
         }
-        files.put(key, Seen { sha256, content, unread, lines });
+        files.put(key, Seen { sha256, content, unread, lines, up_to: None });
     }
 
     /// What all sessions know of the file at `from`, to be remembered of `to` once it is there.
@@ -202,7 +218,15 @@ mod tests {
     use super::*;
 
     fn shown(sha256: &str, lines: RangeInclusive<u64>) -> Shown {
-        Shown { sha256: sha256.to_owned(), content: None, lines: Some(lines), total_lines: 10 }
+        Shown {
+            sha256: sha256.to_owned(),
+            content: None,
+            lines: Some(lines),
+            total_lines: 10,
+            begins_at: None,
+            ends_at: None,
+            ends_inside: false,
+        }
     }
 
     #[test]

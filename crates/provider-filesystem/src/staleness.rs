@@ -72,6 +72,18 @@ pub(crate) enum EditCondition {
     OnlyIfUnique(Box<Seen>),
 }
 
+impl EditCondition {
+    /// The error of an edit without a certain place. In a file that changed since it was read, that is why.
+    pub(crate) fn explain(&self, shown: &str, now: &[u8], error: ToolError) -> ToolError {
+        match (self, error.code()) {
+            (Self::OnlyIfUnique(seen), Some(Code::NoMatch | Code::Ambiguous | Code::CountMismatch)) => {
+                lost_place(shown, seen, now, &error.to_string())
+            }
+            _ => error,
+        }
+    }
+}
+
 /// Refuses to overwrite content that the caller does not know.
 ///
 /// # Errors
@@ -86,10 +98,14 @@ pub(crate) fn check_write(
     match filesystem.memory.seen(claim.session, target.real) {
         Some(seen) if seen.sha256 != sha256(content) => Err(changed(target.shown, &seen, content)),
         Some(seen) if !seen.unread && !seen.is_whole() => {
-            let (lines, total) = seen.coverage();
+            let how_much = match seen.coverage() {
+                // What was seen of a file that was edited since is not counted.
+                (0, _) => "only a part of it was read".to_owned(),
+                (lines, total) => format!("only {lines} of its {total} lines were read"),
+            };
             let text = format!(
-                "{}: only {lines} of its {total} lines were read, so overwriting it could lose the rest; nothing was \
-                 changed. Read the rest first, use edit_file, or pass force: true",
+                "{}: {how_much}, so overwriting it could lose the rest; nothing was changed. Read the rest first, use \
+                 edit_file, or pass force: true",
                 target.shown
             );
             Err(ToolError::new(Code::Stale, text))
@@ -146,7 +162,7 @@ pub(crate) fn check_edit_by_hash(
     }
     let strict = filesystem.stale == Stale::Strict;
     match filesystem.memory.seen(claim.session, real) {
-        Some(seen) if seen.sha256 != hash && strict => Err(changed_error(shown, "", hash)),
+        Some(seen) if seen.sha256 != hash && strict => Err(changed_error(shown, REPEAT_OR_FORCE, "", hash)),
         Some(seen) if seen.sha256 != hash => Ok(EditCondition::OnlyIfUnique(Box::new(seen))),
         None if strict => Err(unread(shown)),
         _ => Ok(EditCondition::Free),
@@ -204,6 +220,21 @@ fn unread(shown: &str) -> ToolError {
 
 /// The error for a file that something else changed since it was read.
 pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
+    changed_error(shown, REPEAT_OR_FORCE, &what_changed(shown, seen, now), &sha256(now))
+}
+
+/// The error for an edit of such a file that has not one certain place in it any more. `why` says so.
+pub(crate) fn lost_place(shown: &str, seen: &Seen, now: &[u8], why: &str) -> ToolError {
+    let what = format!("{}\n{why}", what_changed(shown, seen, now));
+    changed_error(shown, REPEAT_AS_IT_IS, &what, &sha256(now))
+}
+
+/// What to do about a file that changed.
+const REPEAT_OR_FORCE: &str = "Read it again and repeat, or pass force: true.";
+/// What to do about an edit whose text is not there any more, which no force would help.
+pub(crate) const REPEAT_AS_IT_IS: &str = "Read it again and repeat with the text as it is now.";
+
+fn what_changed(shown: &str, seen: &Seen, now: &[u8]) -> String {
     let mut what = String::new();
     match &seen.content {
         Some(before) => {
@@ -219,13 +250,13 @@ pub(crate) fn changed(shown: &str, seen: &Seen, now: &[u8]) -> ToolError {
         }
         None => what.push_str(" The file is too large to show what changed."),
     }
-    changed_error(shown, what.trim_end(), &sha256(now))
+    what.trim_end().to_owned()
 }
 
-fn changed_error(shown: &str, what: &str, now: &str) -> ToolError {
+/// The error for a changed file, with what to do, what changed, and its hash now.
+pub(crate) fn changed_error(shown: &str, advice: &str, what: &str, now: &str) -> ToolError {
     let text = format!(
-        "{shown} was changed by something else since it was read; nothing was changed here. Read it again and repeat, or \
-         pass force: true.{what}"
+        "{shown} was changed by something else since it was read; nothing was changed here. {advice}{what}"
     );
     ToolError::new(Code::Stale, text).with_detail("sha256", now.to_owned())
 }

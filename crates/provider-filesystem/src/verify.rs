@@ -84,11 +84,11 @@ fn refused(reports: &[FileReport], failed: Vec<Failed>) -> ToolError {
     let applied = hunks().filter(|hunk| hunk.status == Status::Applied).count();
     let total = hunks().count();
     let messages: Vec<&str> = failed.iter().map(|failed| failed.message.as_str()).collect();
-    let text = format!(
-        "the patch does not apply, so nothing was changed ({applied} of {total} changes would apply; partial: true makes \
-         those).\n{}",
-        messages.join("\n")
-    );
+    let partly = match applied {
+        0 => String::new(),
+        _ => format!(" ({applied} of {total} changes would apply; partial: true makes those)"),
+    };
+    let text = format!("the patch does not apply, so nothing was changed{partly}.\n{}", messages.join("\n"));
     let ambiguous = failed.iter().any(|failed| failed.code == Code::Ambiguous);
     let code = match failed.first() {
         Some(first) if !ambiguous => first.code,
@@ -161,7 +161,7 @@ impl Verifier<'_> {
 
     fn delete(&mut self, member: &Member) -> Result<(Fate, Vec<HunkReport>), ToolError> {
         let Some(before) = &member.before else { return self.missing(member) };
-        self.check(member, before, true)?;
+        let condition = self.check(member, before, true)?;
         if self.file.hunks.is_empty() {
             return Ok((Fate::Removed, Vec::new()));
         }
@@ -177,7 +177,19 @@ impl Verifier<'_> {
             );
             self.fail(Code::NoMatch, message);
         }
+        self.held_to(&condition, member, before)?;
         Ok((Fate::Kept, applied.reports))
+    }
+
+    /// Refuses what has no place in a file that changed since it was read, unless that is to be left out.
+    fn held_to(&self, condition: &EditCondition, member: &Member, before: &[u8]) -> Result<(), ToolError> {
+        match condition {
+            EditCondition::OnlyIfUnique(seen) if !self.failed.is_empty() && !self.terms.partial => {
+                let why: Vec<&str> = self.failed.iter().map(|failed| failed.message.as_str()).collect();
+                Err(staleness::lost_place(&member.path.to_string(), seen, before, &why.join("\n")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn update(
@@ -210,12 +222,14 @@ impl Verifier<'_> {
             return Ok((fate, Vec::new()));
         }
         let applied = self.applied(member, before)?;
+        self.held_to(&condition, member, before)?;
         if let EditCondition::OnlyIfUnique(seen) = condition {
             if !applied.unique {
                 return Err(staleness::changed(&member.path.to_string(), &seen, before));
             }
+            let rest = if self.failed.is_empty() { "every change still has" } else { "what was applied has" };
             self.notes.push(format!(
-                "{} was changed by something else since it was read; every change still has one place only",
+                "{} was changed by something else since it was read; {rest} one place only",
                 member.path
             ));
         }

@@ -1,10 +1,4 @@
 //! Scenario folders: a tree before, calls, what they say, and the tree after.
-//!
-//! Each folder has `call.json`, `events.json` and perhaps `before` and `after`. `call.json` holds `shows`, one sentence
-//! for readers; either one `tool` with `args` or a list of `calls`, of which each may also be `meanwhile`: files that
-//! another program writes at that point; `config`, which goes over the provider's configuration; and `modes`, which gives
-//! files another mode than a checkout does. `$ROOT` stands for the folder that the calls work in. `events.json` has the
-//! events of each call in order. With `BLESS=1` in the environment `events.json` and `after` are written anew.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,6 +19,12 @@ type Configure = Box<dyn Fn(&Path, &Path) -> Value>;
 type Steady = Box<dyn Fn(&mut Value)>;
 
 /// The scenarios of one provider.
+///
+/// Each folder has `call.json`, `events.json` and perhaps `before` and `after`. `call.json` holds `shows`, one sentence
+/// for readers; either one `tool` with `args` or a list of `calls`, of which each may also be `meanwhile`: files that
+/// another program writes at that point; `config`, which goes over the provider's configuration; and `modes`, which gives
+/// files another mode than a checkout does. `$ROOT` stands for the folder that the calls work in. `events.json` has the
+/// events of each call in order. With `BLESS=1` in the environment `events.json` and `after` are written anew.
 ///
 /// ```no_run
 /// # use provider_core::prelude::*;

@@ -9,6 +9,7 @@ use provider_core::prelude::*;
 use crate::Filesystem;
 use crate::batch::{self, Member, Outcome};
 use crate::cancellable::patient;
+use crate::change::since_preview;
 use crate::directories::Made;
 use crate::engine::patch::{FilePatch, Operation, ParsedPatch, Place, Status, parse};
 use crate::entries;
@@ -158,13 +159,15 @@ impl Resource for ApplyPatch {
             };
             targets.push((locate(&file.path)?, to));
         }
+        let paths = targets.iter().flat_map(|(path, to)| [Some(path), to.as_ref()]).flatten();
+        paths.filter_map(JailPath::note).for_each(|note| cx.note(note));
         patient(&cx, move |cx| apply(&filesystem, &patch, targets, &args, cx)).await
     }
 
     fn render(output: &Output) -> Option<Node> {
         let headline = match output.applied {
-            true => format!("patched {} files", output.files.len()),
-            false => format!("patched {} files in part", output.files.len()),
+            true => format!("patched {}", entries::of_files(output.files.len() as u64)),
+            false => format!("patched {} in part", entries::of_files(output.files.len() as u64)),
         };
         Some(shown::stored_all(&headline, &output.diff))
     }
@@ -269,9 +272,10 @@ fn apply(
     let paths: Vec<JailPath> = targets.iter().map(|(path, _)| path.clone()).collect();
     once(patch, &paths)?;
     // Looked at first without a lock: only a patch that applies has directories made for it.
-    let members = batch::peek_all(&paths)?;
     let terms = || claim(args, cx.session_id());
-    let looked_at = verify(filesystem, patch, paired(members, targets.clone()), terms())?;
+    let looked_at = batch::peek_all(&paths)
+        .and_then(|members| verify(filesystem, patch, paired(members, targets.clone()), terms()))
+        .map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &batch::fingerprint(&looked_at.outcomes))?;
     let mut made = Made::new(&filesystem.journal);
     make_directories(&looked_at.outcomes, &mut made)?;

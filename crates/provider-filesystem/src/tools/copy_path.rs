@@ -7,6 +7,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::change::since_preview;
 use crate::entries::{self, Pair};
 use crate::journal::Transaction;
 
@@ -59,6 +60,7 @@ impl Resource for CopyPath {
         filesystem.ensure_writable()?;
         let from = filesystem.locate(&args.from, cx.working_directory())?;
         let to = filesystem.locate_entry_to_change(&args.to, cx.working_directory())?;
+        [&from, &to].into_iter().filter_map(|path| path.note()).for_each(|note| cx.note(note));
         let context = cx.clone();
         let overwrite = args.overwrite.unwrap_or(false);
         cx.blocking(move || copy(&filesystem, &from, &to, overwrite, &context)).await
@@ -66,7 +68,8 @@ impl Resource for CopyPath {
 
     fn render(output: &Output) -> Option<Node> {
         let Output { from, to, files, bytes, .. } = output;
-        Some(Node::text(format!("copied {from} to {to}: {files} files, {bytes} bytes")))
+        let (files, bytes) = (entries::of_files(*files), entries::of_bytes(*bytes));
+        Some(Node::text(format!("copied {from} to {to}: {files}, {bytes}")))
     }
 }
 
@@ -84,7 +87,7 @@ fn copy(
     overwrite: bool,
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
-    let pair = Pair::look("copy", from, to, overwrite)?;
+    let pair = Pair::look("copy", from, to, overwrite).map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &pair.fingerprint())?;
     pair.notes().into_iter().for_each(|note| cx.note(note));
     let Pair { from: original, to: target, displaced } = pair;

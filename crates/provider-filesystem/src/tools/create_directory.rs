@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use provider_core::ensure_as_previewed;
 use provider_core::jail::{FileKind, JailPath, PathError};
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::change::since_preview;
 use crate::directories::Made;
 use crate::entries;
 use crate::journal::Transaction;
@@ -64,26 +66,51 @@ impl Preview for CreateDirectory {
                 return Ok(entries::undecided(&format!("create the directory {}", args.path)));
             }
         };
-        cx.blocking(move || {
-            let headline = format!("create the directory {}", path.absolute().display());
-            let mut notes = Vec::new();
-            if is_there(&path)? {
-                notes.push("it is there already: nothing will be done".to_owned());
-            }
-            let mut above = path.parent();
-            while let Some(directory) = above.filter(|directory| matches!(directory.exists(), Ok(false))) {
-                notes.insert(0, format!("creates the directory {directory}"));
-                above = directory.parent();
-            }
-            Ok(entries::shown(headline, &notes, Vec::new()))
-        })
-        .await
+        let (node, fingerprint) = cx
+            .blocking(move || {
+                let headline = format!("create the directory {}", path.absolute().display());
+                let missing = missing(&path)?;
+                let mut notes: Vec<String> = missing
+                    .iter()
+                    .filter(|directory| **directory != path)
+                    .map(|directory| format!("creates the directory {directory}"))
+                    .collect();
+                if missing.is_empty() {
+                    notes.push("it is there already: nothing will be done".to_owned());
+                }
+                Ok((entries::shown(headline, &notes, Vec::new()), fingerprint(&path, &missing)))
+            })
+            .await?;
+        cx.remember(fingerprint);
+        Ok(node)
     }
+}
+
+/// The directories that are missing, the outermost first.
+fn missing(path: &JailPath) -> Result<Vec<JailPath>, ToolError> {
+    let mut missing = Vec::new();
+    if is_there(path)? {
+        return Ok(missing);
+    }
+    let mut next = Some(path.clone());
+    while let Some(directory) = next.filter(|directory| matches!(directory.exists(), Ok(false))) {
+        next = directory.parent();
+        missing.insert(0, directory);
+    }
+    Ok(missing)
+}
+
+/// What identifies what is made.
+fn fingerprint(path: &JailPath, missing: &[JailPath]) -> String {
+    let names = missing.iter().map(|directory| directory.absolute().display().to_string());
+    format!("{}\0{}", path.absolute().display(), names.collect::<Vec<_>>().join("\0"))
 }
 
 fn create(filesystem: &Filesystem, path: &JailPath, cx: &Cx<Events>) -> Result<Output, ToolError> {
     let shown = path.to_string();
-    if is_there(path)? {
+    let missing = missing(path).map_err(|error| since_preview(cx, error))?;
+    ensure_as_previewed(cx, &fingerprint(path, &missing))?;
+    if missing.is_empty() {
         return Ok(Output { path: shown, created: false, change_id: None });
     }
     cx.check_cancelled()?;

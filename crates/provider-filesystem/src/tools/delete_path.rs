@@ -7,6 +7,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::change::since_preview;
 use crate::entries::{self, Entry};
 use crate::journal::Transaction;
 use crate::provider::Located;
@@ -57,7 +58,8 @@ impl Resource for DeletePath {
 
     fn render(output: &Output) -> Option<Node> {
         let Output { path, files, bytes, .. } = output;
-        Some(Node::text(format!("removed {path}: {files} files, {bytes} bytes")))
+        let (files, bytes) = (entries::of_files(*files), entries::of_bytes(*bytes));
+        Some(Node::text(format!("removed {path}: {files}, {bytes}")))
     }
 }
 
@@ -86,7 +88,7 @@ fn delete(
     args: &Args,
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
-    let entry = looked_at(path, args)?;
+    let entry = looked_at(path, args).map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &entry.fingerprint())?;
     cx.check_cancelled()?;
     let (files, bytes) = entry.mark.size();

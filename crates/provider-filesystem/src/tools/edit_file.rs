@@ -8,7 +8,7 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::cancellable::{Cancellable, patient};
-use crate::change::{Applied, Call, Locked, Plan, peek};
+use crate::change::{Applied, Call, Locked, Plan, peek, since_preview};
 use crate::engine::edit::{Edit, EditError, LineRange, Replacement, Select, plan as plan_edit};
 use crate::engine::find::MatchKind;
 use crate::engine::notebook::{CellAction, CellChange, CellError, CellType, Notebook, change as change_cell};
@@ -205,7 +205,7 @@ fn edit_large(
     let (shown, real) = (path.to_string(), lock.path().absolute());
     let source = Cancellable::new(&file, cx);
     let planned = large::planned(filesystem, &shown, &real, &asked, source, size);
-    let planned = planned.map_err(|error| large::unreadable(path, &error))?;
+    let planned = planned.map_err(|error| since_preview(cx, large::unreadable(path, &error)))?;
     let Some(planned) = planned else { return Ok(None) };
     if real != path.absolute() {
         cx.note(format!("{path} leads through a symbolic link; {} was changed", lock.path()));
@@ -252,9 +252,7 @@ fn edit(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Events>) 
     if let Some(output) = edit_large(filesystem, path, args, cx)? {
         return Ok(output);
     }
-    let mut locked = Locked::lock(path)?;
-    let before = locked.before.take();
-    let planned = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
+    let (locked, planned) = lock_and_plan(filesystem, path, args, cx).map_err(|e| since_preview(cx, e))?;
     let call = Call { tool: EditFile::NAME, whole: false, made: &[] };
     let Applied { sha256, change_id } = locked.apply(filesystem, path, &planned.plan, &call, cx)?;
     let path = path.to_string();
@@ -266,6 +264,18 @@ fn edit(filesystem: &Filesystem, path: &JailPath, args: &Args, cx: &Cx<Events>) 
         diff: shown::unified(&planned.plan.diff, &path, false),
         path,
     })
+}
+
+fn lock_and_plan(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    args: &Args,
+    cx: &Cx<Events>,
+) -> Result<(Locked, Planned), ToolError> {
+    let mut locked = Locked::lock(path)?;
+    let before = locked.before.take();
+    let planned = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
+    Ok((locked, planned))
 }
 
 struct Planned {
@@ -297,9 +307,10 @@ fn planned(
         ToolError::new(Code::Binary, format!("{shown}: {binary}; it cannot be edited as text"))
     })?;
     let edit = match &args.cell_id {
-        Some(cell_id) => edit_cell(&shown, &text, cell_id, args, select)?,
-        None => edit_text(&shown, &text, args, select)?,
+        Some(cell_id) => edit_cell(&shown, &text, cell_id, args, select),
+        None => edit_text(&shown, &text, args, select),
     };
+    let edit = edit.map_err(|error| condition.explain(&shown, &before, error))?;
     let mut notes = Vec::new();
     if let EditCondition::OnlyIfUnique(seen) = condition {
         if edit.replacements.len() != 1 || select != Select::Unique || args.old_str.is_empty() {

@@ -7,6 +7,7 @@ use provider_core::jail::JailPath;
 use provider_core::prelude::*;
 
 use crate::Filesystem;
+use crate::change::since_preview;
 use crate::entries::{self, Pair};
 use crate::journal::{Transaction, ask};
 
@@ -57,6 +58,7 @@ impl Resource for MovePath {
     async fn invoke(filesystem: Arc<Filesystem>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         let from = filesystem.locate_entry_to_change(&args.from, cx.working_directory())?;
         let to = filesystem.locate_entry_to_change(&args.to, cx.working_directory())?;
+        [&from, &to].into_iter().filter_map(|path| path.note()).for_each(|note| cx.note(note));
         let context = cx.clone();
         let overwrite = args.overwrite.unwrap_or(false);
         cx.blocking(move || move_path(&filesystem, &from, &to, overwrite, &context)).await
@@ -64,7 +66,8 @@ impl Resource for MovePath {
 
     fn render(output: &Output) -> Option<Node> {
         let Output { from, to, files, bytes, .. } = output;
-        Some(Node::text(format!("moved {from} to {to}: {files} files, {bytes} bytes")))
+        let (files, bytes) = (entries::of_files(*files), entries::of_bytes(*bytes));
+        Some(Node::text(format!("moved {from} to {to}: {files}, {bytes}")))
     }
 }
 
@@ -82,7 +85,7 @@ fn move_path(
     overwrite: bool,
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
-    let pair = Pair::look("move", from, to, overwrite)?;
+    let pair = Pair::look("move", from, to, overwrite).map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &pair.fingerprint())?;
     pair.notes().into_iter().for_each(|note| cx.note(note));
     cx.check_cancelled()?;

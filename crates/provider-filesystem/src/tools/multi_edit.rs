@@ -9,6 +9,7 @@ use provider_core::{Category, ensure_as_previewed};
 use crate::Filesystem;
 use crate::batch::{self, Fate, Member, Outcome};
 use crate::cancellable::patient;
+use crate::change::since_preview;
 use crate::engine::edit::{LineRange, Replacement, Select, plan};
 use crate::engine::find::MatchKind;
 use crate::engine::text::Text;
@@ -19,8 +20,8 @@ use crate::staleness::{self, Claim, EditCondition, Target, check_edit, sha256};
 use crate::tools::edit_file::{Lines, refused};
 
 /// Replaces text in one or more files. The edits are made in order, each on what the ones before it left; either all
-/// are made or none. Each works as edit_file does: its old_str must be there exactly once, unless replace_all or
-/// expected_count say otherwise.
+/// are made or none. Each works as edit_file does: its old_str must be there exactly once, unless replace_all,
+/// expected_count or near_line say otherwise.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
     /// The edits, in the order in which they are made.
@@ -47,6 +48,9 @@ pub(crate) struct EditArgs {
     /// Replaces all occurrences, and refuses when there are not exactly this many.
     #[schemars(range(min = 1))]
     expected_count: Option<u64>,
+    /// Replaces the one occurrence nearest to this line, counted from 1, in the file as it is by then.
+    #[schemars(range(min = 1))]
+    near_line: Option<u64>,
 }
 
 /// What was replaced in one file.
@@ -95,7 +99,8 @@ impl Resource for MultiEdit {
     }
 
     fn render(output: &Output) -> Option<Node> {
-        Some(shown::stored_all(&format!("edited {} files", output.files.len()), &output.diff))
+        let files = entries::of_files(output.files.len() as u64);
+        Some(shown::stored_all(&format!("edited {files}"), &output.diff))
     }
 }
 
@@ -137,9 +142,9 @@ fn edit(
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
     let (paths, indices) = batch::distinct(paths)?;
-    let members = batch::lock_members(&paths)?;
-    let Planned { outcomes, replacements, notes } =
-        planned(filesystem, members, &indices, args, cx.session_id())?;
+    let planned = batch::lock_members(&paths)
+        .and_then(|members| planned(filesystem, members, &indices, args, cx.session_id()));
+    let Planned { outcomes, replacements, notes } = planned.map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &batch::fingerprint(&outcomes))?;
     notes.into_iter().for_each(|note| cx.note(note));
     let diffs: Vec<_> = outcomes.iter().map(Outcome::diff).collect();
@@ -175,10 +180,11 @@ fn planned(
     args: &Args,
     session: &str,
 ) -> Result<Planned, ToolError> {
-    let mut drafts = members
-        .iter()
-        .map(|member| draft(filesystem, member, args, session))
-        .collect::<Result<Vec<_>, _>>()?;
+    let begun = members.iter().enumerate().map(|(index, member)| {
+        let first = indices.iter().position(|at| *at == index).unwrap_or_default();
+        draft(filesystem, member, args, session).map_err(|error| in_edit(first, error))
+    });
+    let mut drafts = begun.collect::<Result<Vec<_>, _>>()?;
     let mut notes = Vec::new();
     for (number, (edit, index)) in args.edits.iter().zip(indices).enumerate() {
         let (member, draft) = (&members[*index], &mut drafts[*index]);
@@ -217,13 +223,17 @@ fn one_edit(
     notes: &mut Vec<String>,
 ) -> Result<(), ToolError> {
     let shown = member.path.to_string();
-    let select = Select::from_arguments(edit.replace_all.unwrap_or(false), edit.expected_count, None)
-        .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+    let select =
+        Select::from_arguments(edit.replace_all.unwrap_or(false), edit.expected_count, edit.near_line)
+            .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
     let text = Text::parse(&draft.content).map_err(|binary| {
         ToolError::new(Code::Binary, format!("{shown}: {binary}; it cannot be edited as text"))
     })?;
     let replacement = Replacement { old_str: &edit.old_str, new_str: &edit.new_str, select };
-    let planned = plan(&text, &replacement).map_err(|error| refused(format!("{shown}: {error}"), &error))?;
+    let planned = plan(&text, &replacement).map_err(|error| {
+        let error = refused(format!("{shown}: {error}"), &error);
+        draft.condition.explain(&shown, member.before.as_deref().unwrap_or_default(), error)
+    })?;
     if let EditCondition::OnlyIfUnique(seen) = &draft.condition {
         if planned.replacements.len() != 1 || select != Select::Unique {
             return Err(staleness::changed(&shown, seen, member.before.as_deref().unwrap_or_default()));
@@ -268,5 +278,6 @@ fn in_edit(index: usize, error: ToolError) -> ToolError {
         (None, Category::PermissionDenied) => ToolError::permission_denied(text),
         (None, _) => ToolError::execution_failed(text),
     };
-    same.with_detail("edit", index as u64)
+    let details = error.details().into_iter().filter(|(key, _)| key != "code");
+    details.fold(same, |same, (key, value)| same.with_detail(&key, value)).with_detail("edit", index as u64)
 }

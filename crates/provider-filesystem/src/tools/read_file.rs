@@ -10,6 +10,7 @@ use provider_core::prelude::*;
 use crate::Filesystem;
 use crate::document::{self, Document};
 use crate::engine::window::{Next, Reading, Request, Window, read_window};
+use crate::entries::of_bytes;
 use crate::media::{self, Described};
 use crate::memory::Shown;
 use crate::source::{Source, unreadable};
@@ -170,7 +171,7 @@ fn read(
     }
     let reading = source.window(&request, cx).map_err(|error| unreadable(cx, path, &error))?;
     match reading {
-        Reading::Text(window) => Ok(text(filesystem, path, window, source, cx)),
+        Reading::Text(window) => Ok(text(filesystem, path, window, &request, source, cx)),
         Reading::Binary { total_bytes, sha256 } => {
             let described = media::describe(filesystem.media, path, &mut source, total_bytes, cx)?;
             Ok(other(path, described, source, total_bytes, sha256))
@@ -199,12 +200,16 @@ fn pages(
     window.notices().into_iter().for_each(|notice| cx.note(notice));
     let changed = source.changed();
     if let (Some(hash), false) = (&sha256, changed) {
-        let is_seen = is_whole && window.start_line == Some(1) && !window.truncated;
+        let begins = request.byte_offset.unwrap_or(0) == 0 && window.start_line == Some(1);
+        let is_seen = is_whole && begins && !window.truncated;
         let shown = Shown {
             sha256: hash.clone(),
             content: source.content.clone(),
             lines: is_seen.then_some(1..=file_lines),
             total_lines: file_lines,
+            begins_at: None,
+            ends_at: None,
+            ends_inside: false,
         };
         filesystem.memory.shown(cx.session_id(), &source.real_path, shown);
     }
@@ -252,18 +257,57 @@ impl Output {
     }
 }
 
-fn text(filesystem: &Filesystem, path: &JailPath, window: Window, source: Source, cx: &Cx<Silent>) -> Output {
+/// Which lines a page of text shows, and how it begins and ends in them.
+fn shown_of(window: &Window, request: &Request, sha256: String, content: Option<Arc<[u8]>>) -> Shown {
+    let by_bytes = request.byte_offset.is_some_and(|skipped| skipped > 0);
+    let pages_bytes = request.byte_offset.is_some();
+    let cut = window.cut_lines.as_slice();
+    // A line that is cut in the middle of a page hides something that no later page continues.
+    let is_gapless = cut.iter().all(|cut| cut.line.is_some() && cut.line == window.end_line);
+    let ends_at = match cut {
+        [only] => Some(only.byte_offset),
+        _ if pages_bytes && !request.line_numbers => {
+            window.start_byte.map(|start| start + window.content.len() as u64)
+        }
+        _ => None,
+    };
+    Shown {
+        sha256,
+        content,
+        lines: window
+            .start_line
+            .zip(window.end_line)
+            .filter(|_| is_gapless)
+            .map(|(first, last)| first..=last),
+        total_lines: window.total_lines.unwrap_or(0),
+        begins_at: window.start_byte.filter(|_| by_bytes),
+        ends_at,
+        ends_inside: !cut.is_empty()
+            || (pages_bytes && window.next.is_some() && !window.content.ends_with('\n')),
+    }
+}
+
+fn text(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    window: Window,
+    request: &Request,
+    source: Source,
+    cx: &Cx<Silent>,
+) -> Output {
     window.notices().into_iter().for_each(|notice| cx.note(notice));
     let past_the_end = window.content.is_empty() && window.total_lines.is_some_and(|lines| lines > 0);
     if past_the_end {
-        cx.note(format!("nothing is there: the file has {} lines", window.total_lines.unwrap_or(0)));
+        let (lines, bytes) = (window.total_lines.unwrap_or(0), window.total_bytes);
+        cx.note(match request.byte_offset {
+            Some(_) => format!("nothing is there: the file has {}", of_bytes(bytes)),
+            None if lines == 1 => "nothing is there: the file has 1 line".to_owned(),
+            None => format!("nothing is there: the file has {lines} lines"),
+        });
     }
     let changed = window.shrank || source.changed();
     if let (Some(sha256), false) = (&window.sha256, changed) {
-        let cut = !window.cut_lines.is_empty();
-        let lines = window.start_line.zip(window.end_line).filter(|_| !cut).map(|(first, last)| first..=last);
-        let total_lines = window.total_lines.unwrap_or(0);
-        let shown = Shown { sha256: sha256.clone(), content: source.content, lines, total_lines };
+        let shown = shown_of(&window, request, sha256.clone(), source.content);
         filesystem.memory.shown(cx.session_id(), &source.real_path, shown);
     }
     Output {

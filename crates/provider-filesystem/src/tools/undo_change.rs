@@ -8,6 +8,7 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::cancellable::patient;
+use crate::change::since_preview;
 use crate::journal::reverse::{Action, Planner};
 use crate::shown;
 
@@ -94,7 +95,8 @@ fn undo(filesystem: &Filesystem, args: &Args, cx: &Cx<Events>) -> Result<Output,
         .locate_directory(None, cx.working_directory())
         .map(|directory| directory.absolute())
         .unwrap_or_default();
-    let reversal = Planner::plan(filesystem, &found.entry, &base)?;
+    let reversal =
+        Planner::plan(filesystem, &found.entry, &base).map_err(|error| since_preview(cx, error))?;
     ensure_as_previewed(cx, &reversal.fingerprint())?;
     cx.check_cancelled()?;
     found.note.iter().chain(&reversal.notes).for_each(|note| cx.note(note.clone()));

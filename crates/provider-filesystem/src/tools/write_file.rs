@@ -7,7 +7,7 @@ use provider_core::prelude::*;
 
 use crate::Filesystem;
 use crate::cancellable::patient;
-use crate::change::{Applied, Call, Locked, Plan, peek};
+use crate::change::{Applied, Call, Locked, Plan, peek, since_preview};
 use crate::directories::Made;
 use crate::engine::encoding::Encoding;
 use crate::engine::text::{Eol, Text, count_lines};
@@ -159,9 +159,7 @@ fn write_into(
     made: &[JailPath],
     cx: &Cx<Events>,
 ) -> Result<Output, ToolError> {
-    let mut locked = lock(path)?;
-    let before = locked.before.take();
-    let plan = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
+    let (locked, plan) = lock_and_plan(filesystem, path, args, cx).map_err(|e| since_preview(cx, e))?;
     let call = Call { tool: WriteFile::NAME, whole: true, made };
     let Applied { sha256, change_id } = locked.apply(filesystem, path, &plan, &call, cx)?;
     let path = path.to_string();
@@ -175,6 +173,18 @@ fn write_into(
         change_id,
         path,
     })
+}
+
+fn lock_and_plan(
+    filesystem: &Filesystem,
+    path: &JailPath,
+    args: &Args,
+    cx: &Cx<Events>,
+) -> Result<(Locked, Plan), ToolError> {
+    let mut locked = lock(path)?;
+    let before = locked.before.take();
+    let plan = planned(filesystem, path, &locked.real(), args, cx.session_id(), before)?;
+    Ok((locked, plan))
 }
 
 /// What a preview says of the directories that a call would create.
@@ -232,7 +242,11 @@ fn planned(
     let (content, eol_note) = with_endings(args, storage.old.as_ref().map(Text::eol));
     let notes = eol_note.into_iter().chain(storage.note()).collect();
     let after = storage.bytes(&shown, &content)?;
-    Ok(Plan::new(before, after, notes))
+    let mut plan = Plan::new(before, after, notes);
+    if !plan.changed() {
+        plan.notes.push("no change: the file already has this very content".to_owned());
+    }
+    Ok(plan)
 }
 
 /// The text to write with the line endings that were asked for, and what a caller should know about them.

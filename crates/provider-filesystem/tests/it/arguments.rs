@@ -96,3 +96,63 @@ async fn everything_wrong_with_a_configuration_is_said_at_once() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_model_that_sends_every_value_as_text_is_understood() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("f", "a\nb\nc\n");
+    let page = sandbox.read(json!({"path": "f", "offset": "2", "limit": "1", "line_numbers": "true"})).await;
+    assert_eq!(page["content"], "     2\tb\n");
+    let edit = json!({
+        "path": "f", "old_str": "b", "new_str": "B", "replace_all": "false", "near_line": "2", "force": "False",
+    });
+    sandbox.change("edit_file", edit).await.payload();
+    let edits = json!([{"path": "f", "old_str": "c", "new_str": "C\\n\t\"q\"", "expected_count": "1"}]);
+    sandbox.change_all("multi_edit", json!({"edits": edits.to_string()})).await.payload();
+    assert_eq!(sandbox.bytes("f"), b"a\nB\nC\\n\t\"q\"\n");
+    let outcome =
+        sandbox.change_all("multi_edit", json!({"edits": "[{\"path\": \"f\", \"old_str\": "})).await;
+    contains(&refused(&outcome, "invalid_arguments", ""), &["edits"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_by_its_field_and_what_was_wanted() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("f", "a\n");
+    for (tool, arguments, parts) in [
+        ("read_file", json!({"path": "f", "limit": 0}), &["limit", "1"][..]),
+        ("read_file", json!({"path": "f", "limit": -5}), &["limit"]),
+        ("read_file", json!({"path": "f", "ofset": 1}), &["ofset", "offset"]),
+        ("edit_file", json!({"path": "f", "old_str": "a", "new_str": 5}), &["new_str"]),
+        ("edit_file", json!({"path": "f", "old_str": "a", "new_str": "b", "near_line": 0}), &["near_line"]),
+        (
+            "edit_file",
+            json!({"path": "f", "old_str": "a", "new_str": "b", "expected_count": 0}),
+            &["expected_count"],
+        ),
+        (
+            "edit_file",
+            json!({"path": "f", "old_str": "a", "new_str": "b", "near_line": 1, "replace_all": true}),
+            &["near_line", "replace_all"],
+        ),
+        (
+            "write_file",
+            json!({"path": "f", "content": "x", "eol": "cr"}),
+            &["eol", "lf", "crlf", "keep", "exact"],
+        ),
+        ("write_file", json!({"path": "f", "content": ["x"]}), &["content"]),
+        ("multi_edit", json!({"edits": [{"path": "f", "old_str": "a"}]}), &["edits[0]", "new_str"]),
+        ("multi_edit", json!({"edits": {"path": "f"}}), &["edits"]),
+        ("apply_patch", json!({"patch": {}}), &["patch"]),
+        ("move_path", json!({"from": "f"}), &["to"]),
+        ("delete_path", json!({"path": "f", "recursive": "perhaps"}), &["recursive"]),
+        ("list_directory", json!({"depth": "deep"}), &["depth"]),
+        ("undo_change", json!({"change_id": ["a", "b"]}), &["change_id"]),
+    ] {
+        let outcome = sandbox.change_all_or_call(tool, arguments.clone()).await;
+        let error = outcome.error();
+        assert_eq!(error.category, "invalid_arguments", "{tool} {arguments}: {}", error.message);
+        contains(&error.message, parts);
+    }
+    assert_eq!(sandbox.bytes("f"), b"a\n");
+}

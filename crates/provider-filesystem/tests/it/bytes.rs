@@ -1,6 +1,6 @@
 //! An edit changes its own span and not one byte more.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, contains, notes};
 
@@ -148,4 +148,113 @@ async fn a_far_line_is_not_normalised() {
 async fn only_the_line_that_is_edited_changes_in_an_unformatted_file() {
     check("fn  main( ) {\n\tlet x=1 ;\n        }\n", "x=1", "x=2", "fn  main( ) {\n\tlet x=2 ;\n        }\n")
         .await;
+}
+
+/// The same replacement of whole lines, in the words of each tool that edits. Neither text has a final newline.
+fn replacements(old: &str, new: &str) -> [(&'static str, Value); 4] {
+    let edit = json!({"path": "f", "old_str": old, "new_str": new});
+    let signed = |sign: &str, text: &str| -> String {
+        text.split('\n').map(|line| format!("{sign}{line}\n")).collect()
+    };
+    let body = signed("-", old) + &signed("+", new);
+    let count = |text: &str| text.split('\n').count();
+    let header = format!("--- a/f\n+++ b/f\n@@ -1,{} +1,{} @@\n", count(old), count(new));
+    [
+        ("edit_file", edit.clone()),
+        ("multi_edit", json!({"edits": [edit]})),
+        (
+            "apply_patch",
+            json!({"patch": format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch\n")}),
+        ),
+        ("apply_patch", json!({"patch": header + &body})),
+    ]
+}
+
+/// Replaces lines with every tool that edits, and expects exactly `after` on disk.
+async fn check_every_tool(before: &[u8], old: &str, new: &str, after: &[u8]) {
+    for (tool, arguments) in replacements(old, new) {
+        let sandbox = Sandbox::new().await;
+        sandbox.put("f", before);
+        sandbox.change_all(tool, arguments.clone()).await.payload();
+        let found = sandbox.bytes("f");
+        assert_eq!(found.escape_ascii().to_string(), after.escape_ascii().to_string(), "{tool} {arguments}");
+    }
+}
+
+#[tokio::test]
+async fn every_tool_gives_new_lines_the_endings_of_the_place() {
+    check_every_tool(b"a\r\nb\r\nc\r\n", "b", "B\nnew", b"a\r\nB\r\nnew\r\nc\r\n").await;
+    check_every_tool(b"a\r\nb\r\nc\r\n", "b", "B\r\nnew", b"a\r\nB\r\nnew\r\nc\r\n").await;
+    check_every_tool(b"a\nb\r\nc\n", "b", "B\nnew", b"a\nB\r\nnew\r\nc\n").await;
+}
+
+#[tokio::test]
+async fn every_tool_takes_the_lines_of_a_caller_who_writes_crlf() {
+    for (tool, mut arguments) in replacements("b", "B\nnew") {
+        for key in ["patch", "edits"] {
+            if let Some(patch) = arguments[key].as_str().map(|patch| patch.replace('\n', "\r\n")) {
+                arguments[key] = json!(patch);
+            }
+        }
+        let sandbox = Sandbox::new().await;
+        for (before, after) in
+            [("a\r\nb\r\nc\r\n", "a\r\nB\r\nnew\r\nc\r\n"), ("a\nb\nc\n", "a\nB\nnew\nc\n")]
+        {
+            sandbox.put("f", before);
+            arguments["force"] = json!(true);
+            sandbox.change_all(tool, arguments.clone()).await.payload();
+            assert_eq!(String::from_utf8(sandbox.bytes("f")).unwrap(), after, "{tool} {arguments}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_tool_leaves_a_missing_final_newline_missing() {
+    check_every_tool(b"a\nb", "a", "A", b"A\nb").await;
+    check_every_tool(b"a\r\nb", "a", "A", b"A\r\nb").await;
+    check_every_tool(b"a\nb", "b", "B", b"a\nB").await;
+}
+
+#[tokio::test]
+async fn every_tool_puts_new_text_down_literally() {
+    let new = r#"$& $' $$ $1 \1 ${0} %s \n \u0041 “q” &amp;"#;
+    check_every_tool(b"price\ntail\n", "price", new, format!("{new}\ntail\n").as_bytes()).await;
+}
+
+#[tokio::test]
+async fn every_tool_leaves_the_rest_of_a_file_in_another_encoding() {
+    check_every_tool(
+        b"caf\xe9 \x93x\x94\r\nx = 2\r\n\xfc",
+        "x = 2",
+        "x = 3",
+        b"caf\xe9 \x93x\x94\r\nx = 3\r\n\xfc",
+    )
+    .await;
+    check_every_tool(b"\xff\xfea\0\r\0\n\0b\0\r\0\n\0", "b", "c", b"\xff\xfea\0\r\0\n\0c\0\r\0\n\0").await;
+    check_every_tool(b"\xef\xbb\xbfone\nbad \xff\nb", "one", "two", b"\xef\xbb\xbftwo\nbad \xff\nb").await;
+}
+
+#[tokio::test]
+async fn edits_that_come_to_nothing_do_not_write() {
+    use std::os::unix::fs::MetadataExt;
+    for (tool, arguments) in [
+        ("edit_file", json!({"path": "f", "old_str": "a", "new_str": "a"})),
+        (
+            "multi_edit",
+            json!({"edits": [
+                {"path": "f", "old_str": "a", "new_str": "b"}, {"path": "f", "old_str": "b", "new_str": "a"},
+            ]}),
+        ),
+        ("apply_patch", json!({"patch": "*** Begin Patch\n*** Update File: f\n@@\n-a\n+a\n*** End Patch\n"})),
+        ("write_file", json!({"path": "f", "content": "a\r\n"})),
+    ] {
+        let sandbox = Sandbox::new().await;
+        let path = sandbox.put("f", "a\r\n");
+        let identity = |found: std::fs::Metadata| (found.ino(), found.mtime_nsec(), found.ctime_nsec());
+        let before = identity(path.metadata().unwrap());
+        let outcome = sandbox.change_all(tool, arguments).await;
+        assert_eq!(identity(path.metadata().unwrap()), before, "{tool}");
+        contains(&notes(&outcome), &["no change"]);
+        assert_eq!(outcome.payload().get("change_id"), None, "{tool}");
+    }
 }

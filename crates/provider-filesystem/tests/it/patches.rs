@@ -288,3 +288,20 @@ async fn a_call_whose_files_changed_since_its_preview_changes_none() {
         assert_eq!((sandbox.bytes("a"), sandbox.bytes("b")), (b"a\n".to_vec(), b"more\nb\n".to_vec()));
     }
 }
+
+#[tokio::test]
+async fn an_edit_of_several_may_name_the_line_it_means() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("f", "x\ny\nx\n");
+    let edits = json!({"edits": [
+        {"path": "f", "old_str": "y", "new_str": "y\ny\ny"},
+        {"path": "f", "old_str": "x", "new_str": "z", "near_line": 4},
+    ]});
+    sandbox.change_all("multi_edit", edits).await.payload();
+    assert_eq!(sandbox.bytes("f"), b"x\ny\ny\ny\nz\n");
+    let edits = json!({"edits": [
+        {"path": "f", "old_str": "y", "new_str": "x", "near_line": 3, "replace_all": true},
+    ]});
+    let message = refused(&sandbox.change_all("multi_edit", edits).await, "invalid_arguments", "");
+    contains(&message, &["edits[0]", "near_line"]);
+}

@@ -370,3 +370,80 @@ async fn an_unusable_working_directory_is_an_error() {
     }
     refused(&outside.call("list_directory", json!({})).await, "permission_denied", "outside_root");
 }
+
+#[tokio::test]
+async fn a_number_or_a_list_is_no_path() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("5", "five\n");
+    sandbox.put("a", "a\n");
+    for path in [json!(5), json!(["a"]), json!([])] {
+        let outcome = sandbox.call("read_file", json!({"path": path})).await;
+        contains(&refused(&outcome, "invalid_arguments", ""), &["path"]);
+    }
+}
+
+#[tokio::test]
+async fn every_change_works_below_a_root_of_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("my proj's \"$x\" (1) `; rm -rf *");
+    std::fs::create_dir(&root).unwrap();
+    let state = folder.path().join("state");
+    let config = json!({"allowed_roots": [root], "state_dir": state});
+    let harness = Harness::start::<Filesystem>(config).await.unwrap().in_directory(&root);
+    let odd = "a 'b' \"c\" $(d) \\e\n\tf é.txt";
+    let patch = format!("*** Begin Patch\n*** Add File: {}\n+p\n*** End Patch\n", "p 'q' $r");
+    for (tool, arguments) in [
+        ("write_file", json!({"path": odd, "content": "one\n"})),
+        ("read_file", json!({"path": odd})),
+        ("file_info", json!({"path": odd})),
+        ("edit_file", json!({"path": odd, "old_str": "one", "new_str": "two"})),
+        ("multi_edit", json!({"edits": [{"path": odd, "old_str": "two", "new_str": "three"}]})),
+        ("apply_patch", json!({"patch": patch})),
+        ("create_directory", json!({"path": "-rf *"})),
+        ("copy_path", json!({"from": odd, "to": "-rf */--"})),
+        ("move_path", json!({"from": "-rf */--", "to": "-rf */$HOME"})),
+        ("delete_path", json!({"path": "-rf *", "recursive": true})),
+        ("undo_change", json!({})),
+    ] {
+        let outcome = harness.call(tool, arguments).await;
+        assert_eq!(outcome.terminal()["event"], "result", "{tool}: {}", outcome.terminal());
+    }
+    assert_eq!(std::fs::read(root.join(odd)).unwrap(), b"three\n");
+    assert_eq!(std::fs::read(root.join("-rf */$HOME")).unwrap(), b"three\n");
+}
+
+#[tokio::test]
+async fn a_name_of_any_bytes_is_changed_as_it_is_listed() {
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = Sandbox::new().await;
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9 \\x.txt");
+    std::fs::write(sandbox.root().join(name), "old\n").unwrap();
+    let listing = sandbox.call("list_directory", json!({})).await;
+    let shown = listing.payload()["entries"][0]["path"].as_str().unwrap().to_owned();
+    sandbox.edit(&shown, "old", "new").await.payload();
+    sandbox.call("move_path", json!({"from": shown, "to": "plain"})).await.payload();
+    sandbox.call("undo_change", json!({})).await.payload();
+    let patch = format!("*** Begin Patch\n*** Update File: {shown}\n@@\n-new\n+newer\n*** End Patch\n");
+    let outcome = sandbox.change_all("apply_patch", json!({"patch": patch})).await;
+    assert_eq!(outcome.payload()["files"][0]["path"], shown);
+    assert_eq!(std::fs::read(sandbox.root().join(name)).unwrap(), b"newer\n");
+}
+
+#[tokio::test]
+async fn a_name_that_is_spelled_otherwise_is_told_by_every_change() {
+    for (tool, arguments) in [
+        ("move_path", json!({"from": "caf\u{e9}", "to": "new"})),
+        ("copy_path", json!({"from": "caf\u{e9}", "to": "new"})),
+        ("delete_path", json!({"path": "caf\u{e9}"})),
+        ("multi_edit", json!({"edits": [{"path": "caf\u{e9}", "old_str": "a", "new_str": "b"}]})),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Update File: caf\u{e9}\n@@\n-a\n+b\n*** End Patch\n"}),
+        ),
+    ] {
+        let sandbox = Sandbox::new().await;
+        sandbox.put("cafe\u{301}", "a\n");
+        let outcome = sandbox.call(tool, arguments).await;
+        contains(&notes(&outcome), &["cafe\u{301}"]);
+    }
+}

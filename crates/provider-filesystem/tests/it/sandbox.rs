@@ -134,6 +134,14 @@ impl Sandbox {
         outcome
     }
 
+    /// [`Sandbox::change_all`] for a tool that changes something, else [`Sandbox::call`].
+    pub async fn change_all_or_call(&self, tool: &str, arguments: Value) -> Outcome {
+        match tool {
+            "read_file" | "file_info" | "list_directory" => self.call(tool, arguments).await,
+            _ => self.change_all(tool, arguments).await,
+        }
+    }
+
     /// The preview of a call with the context that the call will have.
     pub async fn preview(&self, id: &str, tool: &str, arguments: Value) -> Result<RenderTree, tonic::Status> {
         let call = self.harness.request(id, tool, arguments);

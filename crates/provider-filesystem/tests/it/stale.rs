@@ -131,6 +131,24 @@ async fn a_file_read_page_by_page_may_be_overwritten() {
 }
 
 #[tokio::test]
+async fn a_line_read_in_pieces_is_known_once_all_pieces_were_read() {
+    let sandbox = sandbox("unique").await;
+    sandbox.put("f", "x".repeat(120_000));
+    // The diff of such a line is too long for a result, and so not compared with that of a preview.
+    let write = async || sandbox.call("write_file", json!({"path": "f", "content": "new"})).await;
+    let page = sandbox.read(json!({"path": "f", "byte_offset": 100_000})).await;
+    assert_eq!(page["truncated"], false);
+    refused(&write().await, "concurrency_conflict", "stale");
+    let mut page = sandbox.read(json!({"path": "f"})).await;
+    while page["truncated"] == true {
+        refused(&write().await, "concurrency_conflict", "stale");
+        page = sandbox.read(json!({"path": "f", "byte_offset": page["next_offset"]})).await;
+    }
+    write().await.payload();
+    assert_eq!(sandbox.bytes("f"), b"new");
+}
+
+#[tokio::test]
 async fn what_a_session_wrote_it_knows() {
     let sandbox = sandbox("strict").await;
     sandbox.write("f", "a\nb\n").await.payload();

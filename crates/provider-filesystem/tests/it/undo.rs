@@ -6,7 +6,7 @@ use provider_core::testing::Outcome;
 use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, contains, notes, refused};
-use provider_core::testing::tree::Tree;
+use provider_core::testing::tree::{Tree, snapshot};
 
 /// The id that a change answered.
 #[track_caller]
@@ -52,7 +52,7 @@ async fn check(tool: &str, arguments: Value) {
 }
 
 /// How many changes have been begun and neither made nor taken back.
-fn pending(sandbox: &Sandbox) -> usize {
+pub fn pending(sandbox: &Sandbox) -> usize {
     let roots = std::fs::read_dir(sandbox.state().join("filesystem")).unwrap();
     let pending = roots.map(|root| root.unwrap().path().join("pending"));
     pending.map(|pending| std::fs::read_dir(pending).unwrap().count()).sum()
@@ -203,4 +203,102 @@ async fn nothing_changed_leaves_nothing_to_undo() {
     let outcome = sandbox.write("f", "same").await;
     assert_eq!(outcome.payload().get("change_id"), None);
     refused(&sandbox.call("undo_change", json!({})).await, "not_found", "");
+}
+
+#[tokio::test]
+async fn without_a_state_folder_everything_works_with_a_note_and_cannot_be_undone() {
+    let sandbox = Sandbox::with(json!({"state_dir": "/dev/null/none"})).await;
+    sandbox.put("a", "one\n");
+    sandbox.put("b", "one\n");
+    sandbox.put("dir/f", "x");
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "new", "content": "n"})),
+        ("edit_file", json!({"path": "a", "old_str": "one", "new_str": "two"})),
+        (
+            "multi_edit",
+            json!({"edits": [
+                {"path": "a", "old_str": "two", "new_str": "2"}, {"path": "b", "old_str": "one", "new_str": "2"},
+            ]}),
+        ),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Update File: a\n@@\n-2\n+3\n*** Delete File: b\n*** End Patch"}),
+        ),
+        ("create_directory", json!({"path": "x/y"})),
+        ("move_path", json!({"from": "a", "to": "x/a"})),
+        ("move_path", json!({"from": "new", "to": "x/a", "overwrite": true})),
+        ("copy_path", json!({"from": "dir", "to": "copy"})),
+        ("copy_path", json!({"from": "dir/f", "to": "x/a", "overwrite": true})),
+        ("delete_path", json!({"path": "dir", "recursive": true})),
+    ] {
+        let outcome = sandbox.call(tool, arguments).await;
+        assert_eq!(outcome.payload().get("change_id"), None, "{tool}");
+        contains(&notes(&outcome), &["cannot be undone", "state folder"]);
+    }
+    let left: Vec<_> = sandbox.tree().into_keys().collect();
+    assert_eq!(left, ["root", "root/copy", "root/copy/f", "root/x", "root/x/a", "root/x/y"]);
+    assert_eq!(sandbox.bytes("x/a"), b"x");
+    refused(&sandbox.call("undo_change", json!({})).await, "not_found", "");
+}
+
+#[tokio::test]
+async fn a_failed_step_takes_back_the_steps_before_it() {
+    for state in [json!({}), json!({"state_dir": "/dev/null/none"})] {
+        let sandbox = Sandbox::with(state).await;
+        sandbox.put("a", "one\n");
+        sandbox.put("b", "one\n");
+        // Nothing can take the place of a directory: the last step fails.
+        let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+two\n*** Update File: b\n*** Move to: dir/f\n@@\n-one\n+two\n*** End Patch";
+        sandbox.put("dir/f/in the way", "x");
+        let outcome = sandbox.change_all("apply_patch", json!({"patch": patch})).await;
+        assert_eq!(outcome.error().code, "exists");
+        assert_eq!((sandbox.bytes("a"), sandbox.bytes("b")), (b"one\n".to_vec(), b"one\n".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_on_another_file_system_than_the_journal_is_kept_and_comes_back() {
+    let shared = std::path::Path::new("/dev/shm");
+    let here = tempfile::tempdir().unwrap();
+    let device = |path: &std::path::Path| std::os::unix::fs::MetadataExt::dev(&path.metadata().unwrap());
+    if !shared.is_dir() || device(shared) == device(here.path()) {
+        assert!(std::env::var_os("CI").is_none(), "this test needs /dev/shm on another file system");
+        return;
+    }
+    let other = tempfile::tempdir_in(shared).unwrap();
+    let config = json!({
+        "allowed_roots": [here.path(), other.path()],
+        "state_dir": here.path().with_extension("state"),
+    });
+    let harness = provider_core::testing::Harness::start::<provider_filesystem::Filesystem>(config)
+        .await
+        .unwrap()
+        .in_directory(here.path());
+    let there = |name: &str| other.path().join(name);
+    std::fs::create_dir(there("dir")).unwrap();
+    std::fs::write(there("dir/f"), "content").unwrap();
+    std::fs::set_permissions(there("dir/f"), std::fs::Permissions::from_mode(0o751)).unwrap();
+    symlink("f", there("dir/link")).unwrap();
+    let before = snapshot(other.path());
+    for (tool, arguments) in [
+        ("delete_path", json!({"path": there("dir"), "recursive": true})),
+        ("move_path", json!({"from": there("dir"), "to": "moved"})),
+        ("move_path", json!({"from": there("dir/f"), "to": "alone"})),
+    ] {
+        let change = harness.call(tool, arguments.clone()).await;
+        let id = change.payload()["change_id"].clone();
+        if tool == "move_path" {
+            assert_eq!(change.payload()["atomic"], false);
+            contains(&notes(&change), &["different file systems"]);
+        }
+        assert_ne!(snapshot(other.path()), before);
+        let undo = harness.call("undo_change", json!({"change_id": id})).await;
+        assert_eq!(snapshot(other.path()), before, "{tool} {arguments}: {}", undo.terminal());
+        assert!(snapshot(here.path()).is_empty());
+        let redo = harness.call("undo_change", json!({"change_id": undo.payload()["change_id"]})).await;
+        redo.payload();
+        harness.call("undo_change", json!({})).await.payload();
+        assert_eq!(snapshot(other.path()), before, "{tool} {arguments}, done again and undone");
+    }
+    std::fs::remove_dir_all(here.path().with_extension("state")).unwrap();
 }

@@ -16,7 +16,7 @@ pub struct Applied {
     pub bytes: Vec<u8>,
     /// What became of each hunk, in their order.
     pub reports: Vec<HunkReport>,
-    /// Whether every hunk had one place only, so that no line number was needed to choose.
+    /// Whether every hunk that applies had one place only, so that no line number was needed to choose.
     pub unique: bool,
 }
 
@@ -285,12 +285,14 @@ impl Run<'_, '_> {
             [] => self.already(hunk).unwrap_or_else(|| Found::Nowhere(self.explain(hunk, &everywhere))),
             [only] => self.at(hunk, *only),
             several => {
-                self.unique = false;
                 let hinted = hunk.old_start.and_then(|line| {
                     line.checked_sub(1)?.checked_add_signed(self.shift).filter(|line| several.contains(line))
                 });
                 match hinted {
-                    Some(line) => self.at(hunk, line),
+                    Some(line) => {
+                        self.unique = false;
+                        self.at(hunk, line)
+                    }
                     None => Found::Ambiguous(several.to_vec()),
                 }
             }
@@ -325,10 +327,7 @@ impl Run<'_, '_> {
                 [] => Found::Nowhere(missing_anchor(hunk)),
                 [only] if only + 1 >= self.cursor => there(only + 1),
                 [_] => Found::Nowhere("its @@ line stands above what an earlier hunk changed".to_owned()),
-                several => {
-                    self.unique = false;
-                    Found::Ambiguous(several.to_vec())
-                }
+                several => Found::Ambiguous(several.to_vec()),
             };
         }
         if self.file.len() == 0 {
@@ -394,7 +393,7 @@ impl Run<'_, '_> {
             let deleted = change.iter().filter(|line| line.kind == LineKind::Delete).count();
             let inserted: Vec<&HunkLine> =
                 change.iter().filter(|line| line.kind == LineKind::Insert).collect();
-            let new = self.new_text(hunk, at..at + deleted, &inserted);
+            let new = self.new_text((hunk, line), at..at + deleted, &inserted);
             self.pieces.push((self.file.span(at..at + deleted), new));
             let start = at.saturating_add_signed(self.grown) + 1;
             first.get_or_insert(start);
@@ -414,14 +413,15 @@ impl Run<'_, '_> {
 
     /// The lines that come, with the endings of those that go, and with or without a newline at the end as it was or
     /// as the patch says.
-    fn new_text(&self, hunk: &Hunk, old: Range<usize>, inserted: &[&HunkLine]) -> String {
+    fn new_text(&self, at: (&Hunk, usize), old: Range<usize>, inserted: &[&HunkLine]) -> String {
+        let (hunk, _) = at;
         let file = self.file;
         let mut text = String::new();
         let Some((last, _)) = inserted.split_last() else { return text };
         let at_file_end = old.end == file.len();
         let says = hunk.lines.iter().any(|line| line.no_newline);
         if old.is_empty() && at_file_end && file.ends_without_newline() {
-            text.push_str(self.ending(hunk, &old, 0, inserted));
+            text.push_str(self.ending(at, &old, 0, inserted));
         }
         for (index, line) in inserted.iter().enumerate() {
             text.push_str(&line.text);
@@ -429,21 +429,33 @@ impl Run<'_, '_> {
             if index + 1 == inserted.len() && at_file_end && bare {
                 break;
             }
-            text.push_str(self.ending(hunk, &old, index, inserted));
+            text.push_str(self.ending(at, &old, index, inserted));
         }
         text
     }
 
+    /// Whether the old lines of a hunk that begins at `start` end as those of the file do.
+    fn is_faithful(&self, hunk: &Hunk, start: usize) -> bool {
+        let found = self.file.lines.iter().skip(start);
+        hunk.before().zip(found).all(|(line, found)| line.carriage_return == (found.ending == Ending::Crlf))
+    }
+
     /// The ending of the line that comes as number `index`.
-    fn ending(&self, hunk: &Hunk, old: &Range<usize>, index: usize, inserted: &[&HunkLine]) -> &'static str {
+    fn ending(
+        &self,
+        (hunk, start): (&Hunk, usize),
+        old: &Range<usize>,
+        index: usize,
+        inserted: &[&HunkLine],
+    ) -> &'static str {
         let own = |line: &HunkLine| if line.carriage_return { "\r\n" } else { "\n" };
         let has = |carriage_return| hunk.lines.iter().any(|line| line.carriage_return == carriage_return);
         let line = inserted.get(index);
-        // With both kinds in the patch, it means them.
-        if let (Some(line), true, true) = (line, has(true), has(false)) {
+        let lines = &self.file.lines;
+        // With both kinds in the patch, and those of the old lines right, it means them.
+        if let (Some(line), true, true, true) = (line, has(true), has(false), self.is_faithful(hunk, start)) {
             return own(line);
         }
-        let lines = &self.file.lines;
         let replaced = lines.get(old.clone()).unwrap_or_default();
         let counterpart = replaced.get(..=index).unwrap_or(replaced).iter().rev();
         let above = old.start.checked_sub(1).and_then(|above| lines.get(above));
@@ -492,9 +504,9 @@ impl Run<'_, '_> {
         let explanation = Explanation::of(self.file.body, &old).to_string();
         // It speaks to those who edit.
         let explanation = explanation
-            .replacen("old_str does not occur in the file; nothing was changed. ", "", 1)
+            .replacen("old_str does not occur in the file; nothing was changed.", "", 1)
             .replace("old_str", "the old lines");
-        format!("its old lines (those that stay or go) are not in the file. {explanation}")
+        format!("its old lines (those that stay or go) are not in the file.{explanation}")
     }
 }
 

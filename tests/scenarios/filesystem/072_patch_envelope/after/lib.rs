@@ -1,0 +1,9 @@
+fn first() {
+    a();
+    b();
+}
+
+fn second() {
+    a();
+    c();
+}
