@@ -118,6 +118,8 @@ impl Resolver<'_> {
         let path = JailPath::new(self.roots.clone(), place, self.base.clone());
         match how {
             None => path,
+            // It was written as it is shown, in the only way in which it can be.
+            Some(_) if path.to_string() == self.asked => path,
             Some(how) => {
                 let note = format!("`{}` does not exist as written; used `{path}`, {how}", self.asked);
                 path.with_note(note)

@@ -140,13 +140,14 @@ impl Pair {
             return Err(ToolError::invalid_arguments(text));
         }
         from.symlink_metadata().map_err(missing_source)?;
-        if let Some(there) = Entry::find_shallow(to)? {
-            refuse_target(from, to, &there, overwrite)?;
-        }
+        let there = Entry::find_shallow(to)?;
         let target = to.with_real_parent().map_err(|error| missing_parent(to, error))?;
         let source = from.with_real_parent()?;
         if target == source {
             return Err(ToolError::invalid_arguments(format!("from and to are the same: `{from}`")));
+        }
+        if let Some(there) = there {
+            refuse_target(from, to, &there, overwrite)?;
         }
         if target.is_below(&source) {
             let text = format!("to: `{to}` is inside `{from}`, which cannot be put into itself");

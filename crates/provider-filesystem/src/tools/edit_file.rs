@@ -29,10 +29,10 @@ pub(crate) struct Args {
     path: String,
     /// The text to replace, as it stands in the file, without line numbers. With cell_id: in the cell's source; empty
     /// for all of it.
-    #[schemars(extend("x-aliases" = ["old_string", "old_text", "search"]))]
+    #[schemars(extend("x-aliases" = ["old_string", "old_text", "old", "search"]))]
     old_str: String,
     /// The text to put in its place, literally. Line endings follow those of the place.
-    #[schemars(extend("x-aliases" = ["new_string", "new_text", "replace"]))]
+    #[schemars(extend("x-aliases" = ["new_string", "new_text", "new", "replace"]))]
     new_str: String,
     /// Whether all occurrences are replaced.
     replace_all: Option<bool>,
@@ -335,14 +335,28 @@ fn edit_text(shown: &str, text: &Text<'_>, args: &Args, select: Select) -> Resul
     }
     let replacement = Replacement { old_str: &args.old_str, new_str: &args.new_str, select };
     plan_edit(text, &replacement).map_err(|error| {
-        let is_in_a_cell = matches!(error, EditError::NoMatch(_)) && Notebook::parse(text.body()).is_some();
-        let hint = if is_in_a_cell {
-            "\nThe file is a notebook: to edit the source of a cell, pass cell_id"
-        } else {
-            ""
+        let is_missing = matches!(error, EditError::NoMatch(_));
+        let message = match Notebook::parse(text.body()).filter(|_| is_missing) {
+            Some(notebook) => in_notebook(shown, &notebook, args, &error),
+            None => format!("{shown}: {error}"),
         };
-        refused(format!("{shown}: {error}{hint}"), &error)
+        refused(message, &error)
     })
+}
+
+/// What is said of a text that the JSON of a notebook has not: most likely a cell has it.
+fn in_notebook(shown: &str, notebook: &Notebook<'_>, args: &Args, error: &EditError) -> String {
+    let cells = notebook.cells_with(&args.old_str);
+    if cells.is_empty() {
+        return format!(
+            "{shown}: {error}\nThe file is a notebook: to edit the source of a cell, pass cell_id"
+        );
+    }
+    format!(
+        "{shown}: the file is a notebook, whose JSON does not have old_str as it stands; nothing was changed. It is in \
+         the source of the cell {}: pass that as cell_id",
+        cells.join(", or of ")
+    )
 }
 
 fn edit_cell(

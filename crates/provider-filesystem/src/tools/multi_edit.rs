@@ -38,10 +38,10 @@ pub(crate) struct EditArgs {
     #[schemars(extend("x-aliases" = ["file_path", "filename", "file"]))]
     path: String,
     /// The text to replace, as it stands in the file by then, without line numbers.
-    #[schemars(extend("x-aliases" = ["old_string", "old_text", "search"]))]
+    #[schemars(extend("x-aliases" = ["old_string", "old_text", "old", "search"]))]
     old_str: String,
     /// The text to put in its place, literally. Line endings follow those of the place.
-    #[schemars(extend("x-aliases" = ["new_string", "new_text", "replace"]))]
+    #[schemars(extend("x-aliases" = ["new_string", "new_text", "new", "replace"]))]
     new_str: String,
     /// Whether all occurrences are replaced.
     replace_all: Option<bool>,
@@ -231,7 +231,10 @@ fn one_edit(
     })?;
     let replacement = Replacement { old_str: &edit.old_str, new_str: &edit.new_str, select };
     let planned = plan(&text, &replacement).map_err(|error| {
-        let error = refused(format!("{shown}: {error}"), &error);
+        let is_changed = member.before.as_ref() != Some(&draft.content);
+        let by_then =
+            if is_changed { "\nThe edits before it in this call had changed the file by then." } else { "" };
+        let error = refused(format!("{shown}: {error}{by_then}"), &error);
         draft.condition.explain(&shown, member.before.as_deref().unwrap_or_default(), error)
     })?;
     if let EditCondition::OnlyIfUnique(seen) = &draft.condition {

@@ -40,7 +40,9 @@ async fn a_directory_is_never_replaced_and_the_error_names_the_name_to_use() {
         let outcome = sandbox.change(tool, json!({"from": "a", "to": "none/a"})).await;
         contains(&refused(&outcome, "not_found", ""), &["none", "create_directory"]);
         let outcome = sandbox.change(tool, json!({"from": "a", "to": "./a"})).await;
-        assert!(outcome.terminal()["event"] == "error", "{outcome:?}");
+        contains(&refused(&outcome, "invalid_arguments", ""), &["the same"]);
+        let outcome = sandbox.change(tool, json!({"from": "nothing", "to": "b"})).await;
+        contains(&refused(&outcome, "not_found", ""), &["from:", "nothing"]);
         let outcome = sandbox.change(tool, json!({"from": ".", "to": "b"})).await;
         refused(&outcome, "invalid_arguments", "");
         let outcome = sandbox.change(tool, json!({"from": "a", "to": "/etc/a"})).await;

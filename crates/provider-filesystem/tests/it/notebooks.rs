@@ -112,6 +112,11 @@ async fn what_is_wrong_with_a_change_of_a_cell_is_said() {
     let outcome = change(&sandbox, json!({"cell_action": "delete"})).await;
     contains(&outcome.error().message, &["cell_id"]);
     let outcome = sandbox.edit("n.ipynb", "x = 1\nprint(x)", "y").await;
+    contains(
+        &refused(&outcome, "execution_failed", "no_match"),
+        &["in the source of the cell cell-1", "as cell_id", "nothing was changed"],
+    );
+    let outcome = sandbox.edit("n.ipynb", "x = 17", "y").await;
     contains(&refused(&outcome, "execution_failed", "no_match"), &["pass cell_id"]);
 }
 

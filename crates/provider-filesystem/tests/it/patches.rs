@@ -305,3 +305,36 @@ async fn an_edit_of_several_may_name_the_line_it_means() {
     let message = refused(&sandbox.change_all("multi_edit", edits).await, "invalid_arguments", "");
     contains(&message, &["edits[0]", "near_line"]);
 }
+
+#[tokio::test]
+async fn lines_that_are_there_by_chance_are_not_taken_for_the_change() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("f", "one\nreturn 0\nend\n");
+    let patch = envelope("*** Update File: f\n@@\n-return 1\n+return 0\n");
+    let message = refused(&sandbox.change_all("apply_patch", patch).await, "execution_failed", "no_match");
+    contains(&message, &["not in the file", "new lines stand in line 2 already", "leave it out"]);
+    for patch in [
+        envelope("*** Update File: f\n@@\n one\n-return 1\n+return 0\n"),
+        envelope("*** Update File: f\n@@ one\n-return 1\n+return 0\n"),
+        json!({"patch": "--- a/f\n+++ b/f\n@@ -2 +2 @@\n-return 1\n+return 0\n"}),
+    ] {
+        let outcome = sandbox.change_all("apply_patch", patch).await;
+        assert_eq!(outcome.payload()["files"][0]["hunks"][0]["status"], "already_applied");
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_fails_on_what_an_earlier_one_left_says_so() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("f", "one\n");
+    let edits = json!({"edits": [
+        {"path": "f", "old_str": "one", "new_str": "1"}, {"path": "f", "old_str": "one", "new_str": "2"},
+    ]});
+    let message = refused(&sandbox.change_all("multi_edit", edits).await, "execution_failed", "no_match");
+    contains(&message, &["edits[1]", "before it in this call had changed the file"]);
+    let edits = json!({"edits": [
+        {"path": "f", "old_str": "one", "new_str": "1"}, {"path": "non", "old_str": "one", "new_str": "2"},
+    ]});
+    let message = refused(&sandbox.change_all("multi_edit", edits).await, "not_found", "");
+    contains(&message, &["edits[1]", "`non`", "None of the edits was made"]);
+}

@@ -43,8 +43,8 @@ pub struct Candidate {
     pub context: String,
     /// The line that `context` begins with.
     pub context_line: usize,
-    /// A longer text that occurs only here, with lines that end in `\n`; `None` when a few more lines did not make it
-    /// unique.
+    /// A longer text that occurs only here and holds no other occurrence, with lines that end in `\n`; `None` when a
+    /// few more lines did not make one.
     pub anchor: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Ambiguity {
         let index = LineIndex::new(body);
         let mut budget = MAX_SEARCHED_BYTES;
         let candidates =
-            spans.iter().take(MAX_SHOWN).map(|span| candidate(&index, span, &mut budget)).collect();
+            spans.iter().take(MAX_SHOWN).map(|span| candidate(&index, spans, span, &mut budget)).collect();
         Self {
             total: spans.len(),
             lines: spans.iter().take(MAX_LISTED).map(|span| index.line_of(span.start)).collect(),
@@ -65,7 +65,12 @@ impl Ambiguity {
     }
 }
 
-fn candidate(index: &LineIndex<'_>, span: &Range<usize>, budget: &mut usize) -> Candidate {
+fn candidate(
+    index: &LineIndex<'_>,
+    spans: &[Range<usize>],
+    span: &Range<usize>,
+    budget: &mut usize,
+) -> Candidate {
     let first = index.line_of(span.start);
     let last = index.line_of(span.end.saturating_sub(1).max(span.start));
     let context_line = first.saturating_sub(1).max(1);
@@ -73,12 +78,18 @@ fn candidate(index: &LineIndex<'_>, span: &Range<usize>, budget: &mut usize) -> 
         line: first,
         context: index.block(context_line, last + 1).to_owned(),
         context_line,
-        anchor: anchor(index, first, last, budget),
+        anchor: anchor(index, spans, (first, last), budget),
     }
 }
 
-/// The smallest block of whole lines around lines `first` to `last` that occurs once.
-fn anchor(index: &LineIndex<'_>, first: usize, last: usize, budget: &mut usize) -> Option<String> {
+/// The smallest block of whole lines around lines `first` to `last` that occurs once, and in which no other of the
+/// `spans` is.
+fn anchor(
+    index: &LineIndex<'_>,
+    spans: &[Range<usize>],
+    (first, last): (usize, usize),
+    budget: &mut usize,
+) -> Option<String> {
     let widened = (1..=MAX_WIDENED).flat_map(|by| {
         let (before, after) = (first.saturating_sub(by).max(1), last + by);
         [(before, last), (first, after), (before, after)]
@@ -87,11 +98,21 @@ fn anchor(index: &LineIndex<'_>, first: usize, last: usize, budget: &mut usize) 
         *budget = budget.checked_sub(index.text().len())?;
         let block = index.block(from, to).trim_end_matches(['\r', '\n']);
         let start = index.span(from).start;
+        let place = start..start + block.len();
+        if holds_several(spans, &place) {
+            continue;
+        }
         if !block.is_empty() && is_unique(index.text(), block) {
-            return Some(super::to_offer(index.text(), &(start..start + block.len())));
+            return Some(super::to_offer(index.text(), &place));
         }
     }
     None
+}
+
+/// Whether more than one of the spans, which are in order, begins in the block.
+fn holds_several(spans: &[Range<usize>], block: &Range<usize>) -> bool {
+    let before = |at: usize| spans.partition_point(|span| span.start < at);
+    before(block.end) > before(block.start) + 1
 }
 
 fn is_unique(text: &str, block: &str) -> bool {

@@ -98,6 +98,21 @@ impl Explanation {
                 wanted = text;
             }
         }
+        let open = wanted.strip_suffix('\n').filter(|open| found.is_none() && !open.is_empty());
+        if let Some(open) = open
+            && !haystack.ends_with('\n')
+            && let Some(at_end) = ends_with(haystack, open)
+        {
+            reasons.push(Reason::FinalNewline);
+            let nearest = Nearest {
+                start_line: index.line_of(at_end),
+                end_line: index.len(),
+                text: to_offer(haystack, &(at_end..haystack.len())),
+                differences: Vec::new(),
+                also_in_lines: Vec::new(),
+            };
+            return Self { reasons, nearest: Some(nearest), cleaned, search };
+        }
         let place = match found {
             Some(matches) => Some(nearest::Place::of(&matches.spans)),
             None => nearest::locate(&index, &wanted),
@@ -118,6 +133,12 @@ impl Explanation {
         });
         Self { reasons, nearest, cleaned, search }
     }
+}
+
+/// Where the text begins that the other ends with, line endings aside.
+fn ends_with(haystack: &str, text: &str) -> Option<usize> {
+    let spans = find(haystack, text)?.spans;
+    spans.iter().find(|span| span.end == haystack.len()).map(|span| span.start)
 }
 
 /// A piece of the file as the text to ask for: with `\n` for `\r\n`, which is what it is matched as, unless that would
@@ -143,7 +164,9 @@ impl fmt::Display for Explanation {
         f.write_str("old_str does not occur in the file; nothing was changed.")?;
         match self.search {
             Search::Done => {}
-            Search::Empty => f.write_str(" The file is empty.")?,
+            Search::Empty => {
+                f.write_str(" The file is empty: give it its content with write_file.")?;
+            }
             Search::TooLarge => {
                 f.write_str(" The file is too large to look for similar text: find the place with grep.")?;
             }

@@ -131,6 +131,7 @@ fn most_similar_block(index: &LineIndex<'_>, wanted: &str) -> Option<Range<usize
     candidates.extend(best_windows(&file_lines, &wanted_lines, &profile));
 
     let mut left = MAX_COMPARED_BYTES;
+    let by_line: Vec<Profile> = wanted_lines.iter().map(|line| Profile::of(line)).collect();
     let mut best: Option<(usize, Range<usize>)> = None;
     for (lines, bonus) in candidates {
         let block = index.span(lines.start + 1).start..index.span(lines.end).end;
@@ -139,11 +140,20 @@ fn most_similar_block(index: &LineIndex<'_>, wanted: &str) -> Option<Range<usize
         left = rest;
         let found = index.text().get(span.clone()).unwrap_or_default();
         let similarity = profile.similarity(&loosened(found)) + bonus;
-        if similarity >= LEAST_SIMILARITY && best.as_ref().is_none_or(|(most, _)| similarity > *most) {
-            best = Some((similarity, span));
+        // Of blocks that have much the same in them, the one with the same in each line.
+        let rank = similarity + aligned(&by_line, file_lines.get(lines).unwrap_or_default()) / 2;
+        if similarity >= LEAST_SIMILARITY && best.as_ref().is_none_or(|(most, _)| rank > *most) {
+            best = Some((rank, span));
         }
     }
     best.map(|(_, span)| span)
+}
+
+/// The share of trigrams, in per cent, that lines have in common with those in their places.
+fn aligned(wanted: &[Profile], lines: &[String]) -> usize {
+    let shares = wanted.iter().zip(lines).map(|(wanted, line)| wanted.similarity(line) * wanted.total);
+    let total: usize = wanted.iter().map(|profile| profile.total).sum();
+    shares.sum::<usize>() / total.max(1)
 }
 
 /// Blocks whose first and last lines are those that were wanted, with a bonus in per cent for that.

@@ -46,6 +46,8 @@ pub enum Reason {
         /// The line of the file that is blank.
         line: usize,
     },
+    /// The text that was given ends with a newline, and the file does not.
+    FinalNewline,
     /// The text that was given has a blank line that the file has not.
     ExtraBlankLine {
         /// The line of the file that follows it.
@@ -130,6 +132,7 @@ impl fmt::Display for Reason {
             Self::MissingBlankLine { line } => {
                 write!(f, "line {line} of the file is blank, old_str lacks a blank line there")
             }
+            Self::FinalNewline => f.write_str("old_str ends with a newline, the file does not"),
             Self::ExtraBlankLine { line } => {
                 write!(f, "old_str has a blank line before line {line} that the file does not have")
             }

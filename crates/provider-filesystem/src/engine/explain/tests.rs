@@ -228,3 +228,23 @@ fn many_occurrences_give_a_bounded_message() {
     assert_eq!((found.total, found.lines.len(), found.candidates.len()), (20_000, 100, 10));
     assert!(found.to_string().len() < 4096);
 }
+
+#[test]
+fn a_block_with_another_occurrence_in_it_is_no_anchor() {
+    let found = ambiguity("x = 1\nx = 1\n\nx = 1\nlast\n", "x = 1");
+    let anchors: Vec<_> = found.candidates.iter().map(|candidate| candidate.anchor.as_deref()).collect();
+    assert_eq!(anchors, [None, None, Some("x = 1\nlast")]);
+}
+
+#[test]
+fn a_final_newline_that_the_file_lacks_is_the_reason() {
+    check("a\nb", "b\n", &[Reason::FinalNewline], (2, 2), "b");
+    check("x\r\na\r\nb", "a\nb\n", &[Reason::FinalNewline], (2, 3), "a\nb");
+}
+
+#[test]
+fn of_two_blocks_the_one_with_the_same_in_each_line_is_nearest() {
+    let file = "///     ```\npub trait Context<T, E>: context::Sealed {\n    /// Wraps the error value with more.\n    fn context();\n";
+    let explanation = explain(file, "pub trait Context<T, E>: Sealed {\n  fn context");
+    assert_eq!(explanation.nearest.unwrap().start_line, 2);
+}

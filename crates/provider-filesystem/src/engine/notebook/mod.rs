@@ -75,6 +75,13 @@ impl<'a> Notebook<'a> {
             .collect()
     }
 
+    /// The ids of the cells whose source has the text in it.
+    pub fn cells_with(&self, text: &str) -> Vec<String> {
+        let text = text.replace("\r\n", "\n");
+        let has = |cell: &Node| self.source(cell).is_some_and(|(_, source)| source.contains(&text));
+        self.ids().into_iter().zip(self.cells()).filter(|(_, cell)| has(cell)).map(|(id, _)| id).collect()
+    }
+
     /// The source of the cell at `index`, as one text.
     fn source(&self, cell: &Node) -> Option<(Range<usize>, String)> {
         let source = cell.get("source")?;

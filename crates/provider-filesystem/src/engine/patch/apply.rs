@@ -282,7 +282,7 @@ impl Run<'_, '_> {
             candidates = below(self.file, &heads, &candidates);
         }
         match candidates.as_slice() {
-            [] => self.already(hunk).unwrap_or_else(|| Found::Nowhere(self.explain(hunk, &everywhere))),
+            [] => self.already(hunk, &everywhere),
             [only] => self.at(hunk, *only),
             several => {
                 let hinted = hunk.old_start.and_then(|line| {
@@ -363,8 +363,9 @@ impl Run<'_, '_> {
         heads.into_iter().flatten().collect()
     }
 
-    /// A hunk whose old lines are nowhere, if its new ones are there, in one place.
-    fn already(&self, hunk: &Hunk) -> Option<Found> {
+    /// A hunk whose old lines are nowhere: applied already, if its new ones are there, in one place, and it is certain
+    /// that they are meant.
+    fn already(&self, hunk: &Hunk, everywhere: &[usize]) -> Found {
         let new = self.file.numbers_of(hunk.after());
         let telling =
             hunk.lines.iter().any(|line| line.kind == LineKind::Insert && !line.text.trim().is_empty())
@@ -372,9 +373,24 @@ impl Run<'_, '_> {
         let found: Vec<usize> =
             self.file.occurrences(&new).into_iter().filter(|line| *line >= self.cursor).collect();
         match found.as_slice() {
-            [only] if telling => Some(Found::Already(*only)),
-            _ => None,
+            [only] if telling && self.is_certain(hunk, *only) => Found::Already(*only),
+            [only] if telling => Found::Nowhere(format!(
+                "{}\nIts new lines stand in line {} already: if they were put there by this change, leave it out",
+                self.explain(hunk, everywhere).trim_end(),
+                only + 1
+            )),
+            _ => Found::Nowhere(self.explain(hunk, everywhere)),
         }
+    }
+
+    /// Whether new lines at `line` are those of the hunk, and not like them by chance: other lines of the hunk are
+    /// around them, it says where it is, or there are many.
+    fn is_certain(&self, hunk: &Hunk, line: usize) -> bool {
+        const MANY: usize = 3;
+        let solid = |kind| move |line: &&HunkLine| line.kind == kind && !line.text.trim().is_empty();
+        let around = hunk.lines.iter().any(|line| solid(LineKind::Context)(&line));
+        let inserted = hunk.lines.iter().filter(solid(LineKind::Insert)).count();
+        around || !hunk.anchors.is_empty() || hunk.old_start == Some(line + 1) || inserted >= MANY
     }
 
     /// Puts the hunk's changes at `line`; what stays is not touched.
