@@ -109,13 +109,18 @@ type Checked = (Outcome, FileReport, Vec<Failed>);
 
 impl Verifier<'_> {
     fn file(mut self, member: Member, to: Option<JailPath>) -> Result<Checked, ToolError> {
-        let (fate, hunks) = match &self.file.operation {
+        // What puts its lines where none are makes a file that is not there.
+        let operation = match &self.file.operation {
+            Operation::Update if member.before.is_none() && self.file.fills_nothing() => &Operation::Add,
+            operation => operation,
+        };
+        let (fate, hunks) = match operation {
             Operation::Add => self.add(&member)?,
             Operation::Delete => self.delete(&member)?,
             Operation::Update => self.update(&member, None)?,
             Operation::Move(_) => self.update(&member, to)?,
         };
-        let action = Action::from(&self.file.operation);
+        let action = Action::from(operation);
         Ok((Outcome { member, fate }, FileReport { action, hunks }, self.failed))
     }
 

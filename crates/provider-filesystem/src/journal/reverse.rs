@@ -11,6 +11,7 @@ use super::{Delta, Entry, Header, Mark, Step, Store, Transaction, ago};
 use crate::Filesystem;
 use crate::engine::diff::Diff;
 use crate::engine::text::Text;
+use crate::entries::{of_bytes, of_files};
 use crate::shown::FileDiff;
 use crate::staleness::sha256;
 
@@ -310,7 +311,7 @@ impl<'a> Planner<'a> {
             None => {
                 let (files, bytes) = mark.size();
                 let verb = if old.is_some() { "removes" } else { "brings back" };
-                (Diff::default(), vec![format!("{verb} {files} files, {bytes} bytes")])
+                (Diff::default(), vec![format!("{verb} {}, {}", of_files(files), of_bytes(bytes))])
             }
         };
         self.reversal.diffs.push(FileDiff { old, new, diff, remarks });

@@ -338,3 +338,24 @@ async fn an_edit_that_fails_on_what_an_earlier_one_left_says_so() {
     let message = refused(&sandbox.change_all("multi_edit", edits).await, "not_found", "");
     contains(&message, &["edits[1]", "`non`", "None of the edits was made"]);
 }
+
+#[tokio::test]
+async fn files_that_are_not_there_are_known_by_their_time_or_by_line_0() {
+    let sandbox = Sandbox::new().await;
+    sandbox.put("gone", "x\n");
+    sandbox.put("empty", "");
+    let before = sandbox.tree();
+    let patch = "--- a/new\t1970-01-01 00:00:00.000000000 +0000\n+++ b/new\t2024-02-29 12:00:00.000000000 +0000\n@@ -0,0 +1 @@\n+n\n--- a/gone\t2024-02-29 12:00:00.000000000 +0000\n+++ b/gone\t1969-12-31 19:00:00.000000000 -0500\n@@ -1 +0,0 @@\n-x\n--- a/sub/plain\n+++ b/sub/plain\n@@ -0,0 +1,2 @@\n+1\n+2\n--- a/empty\n+++ b/empty\n@@ -0,0 +1 @@\n+e\n";
+    let outcome = sandbox.change_all("apply_patch", json!({"patch": patch})).await;
+    let actions: Vec<_> =
+        outcome.payload()["files"].as_array().unwrap().iter().map(|file| file["action"].clone()).collect();
+    assert_eq!(actions, ["add", "delete", "add", "update"]);
+    assert!(!sandbox.at("gone").exists());
+    assert_eq!((sandbox.bytes("new"), sandbox.bytes("sub/plain")), (b"n\n".to_vec(), b"1\n2\n".to_vec()));
+    assert_eq!(sandbox.bytes("empty"), b"e\n");
+    sandbox.change_all("undo_change", json!({})).await.payload();
+    assert_eq!(sandbox.tree(), before);
+    sandbox.put("new", "theirs\n");
+    let outcome = sandbox.change_all("apply_patch", json!({"patch": patch})).await;
+    contains(&refused(&outcome, "execution_failed", "exists"), &["new", "exists already"]);
+}

@@ -88,6 +88,14 @@ pub enum LineKind {
     Insert,
 }
 
+impl FilePatch {
+    /// Whether it puts lines where none were, in line 0: so is a new file written as well as an empty one.
+    pub(crate) fn fills_nothing(&self) -> bool {
+        let fills = |hunk: &Hunk| hunk.old_start == Some(0) && hunk.before().next().is_none();
+        matches!(self.hunks.as_slice(), [only] if fills(only))
+    }
+}
+
 impl Hunk {
     /// The lines that must be in the file.
     pub(crate) fn before(&self) -> impl Iterator<Item = &HunkLine> {

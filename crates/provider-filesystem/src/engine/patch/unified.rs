@@ -58,6 +58,8 @@ struct Headers {
     is_deleted: bool,
     rename: Option<(String, String)>,
     executable: Option<bool>,
+    /// Whether the times of the two sides are those that `diff -N` gives to a file that is not there.
+    at_epoch: (bool, bool),
 }
 
 struct Reader<'l, 'a> {
@@ -97,6 +99,7 @@ impl<'l, 'a> Reader<'l, 'a> {
                 headers.new = file_name(new.text.get(4..).unwrap_or_default());
                 headers.is_new |= headers.old.is_none();
                 headers.is_deleted |= headers.new.is_none();
+                headers.at_epoch = (is_epoch(old.text), is_epoch(new.text));
             }
             self.at += 2;
             if let (Some(old), Some(new)) = (&headers.old, &headers.new) {
@@ -233,7 +236,10 @@ fn is_signature(line: &str) -> bool {
 }
 
 fn file_patch(first: &Line<'_>, headers: Headers, hunks: Vec<Hunk>) -> Result<FilePatch, ParseError> {
-    let Headers { old, new, is_new, is_deleted, rename, executable } = headers;
+    let Headers { old, new, is_new, is_deleted, rename, executable, at_epoch } = headers;
+    let only = <&[Hunk; 1]>::try_from(hunks.as_slice()).ok().map(|[only]| only);
+    let is_new = is_new || at_epoch.0 && only.is_some_and(|hunk| hunk.before().next().is_none());
+    let is_deleted = is_deleted || at_epoch.1 && only.is_some_and(|hunk| hunk.after().next().is_none());
     let missing = || ParseError::at(first, "the file's name is missing or is /dev/null on both sides");
     let (path, operation) = match rename {
         Some((from, to)) if from != to => (from, Operation::Move(to)),
@@ -260,6 +266,12 @@ fn executable(line: &Line<'_>, mode: &str) -> Result<Option<bool>, ParseError> {
         "100644" | "100664" | "100600" => Ok(Some(false)),
         _ => Err(ParseError::at(line, "only regular files (100644, 100755) can be patched")),
     }
+}
+
+/// Whether the time behind a name is the first there is, in any time zone.
+fn is_epoch(line: &str) -> bool {
+    let time = line.split_once('\t').map_or("", |(_, time)| time.trim_start());
+    time.starts_with("1970-01-01 ") || time.starts_with("1969-12-31 ")
 }
 
 /// The name on a `---` or `+++` line; `None` for `/dev/null`.
