@@ -26,7 +26,7 @@ const PROVIDER: &str = env!("CARGO_BIN_EXE_provider-filesystem");
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 /// How long anything may take that should happen at all.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 type Client = ToolServiceClient<Channel>;
 
