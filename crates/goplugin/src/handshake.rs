@@ -14,6 +14,13 @@ const PROTOCOL: &str = "grpc";
 const LONGEST_NON_CERTIFICATE: usize = 50;
 
 /// Where a gRPC server listens, as the contract's messages name it.
+///
+/// ```
+/// use goplugin::Address;
+///
+/// let address = Address::Unix("/tmp/plugin-1".into());
+/// assert_eq!((address.network(), address.to_string().as_str()), ("unix", "/tmp/plugin-1"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket's path.
@@ -23,6 +30,14 @@ pub enum Address {
 }
 
 /// An address that names no place to connect to.
+///
+/// ```
+/// use goplugin::{Address, AddressError};
+///
+/// let error = Address::parse("pipe", "greeter").unwrap_err();
+/// assert_eq!(error, AddressError::Network("pipe".to_owned()));
+/// assert_eq!(error.to_string(), "network \"pipe\" is neither \"unix\" nor \"tcp\"");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Neither `unix` nor `tcp`.
@@ -93,6 +108,13 @@ pub struct Handshake {
 }
 
 /// Why a line is no handshake this crate can go on with.
+///
+/// ```
+/// use goplugin::{Handshake, HandshakeError};
+///
+/// // Something was printed before the line.
+/// assert_eq!(Handshake::parse("starting up"), Err(HandshakeError::Fields(1)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
     /// Fewer than four fields: the plugin printed something else.

@@ -24,6 +24,13 @@ const LONGEST_LINE: usize = 60 << 10;
 const SHORTENED_MESSAGE: usize = 8 << 10;
 
 /// How grave a line is.
+///
+/// ```
+/// use goplugin::log::Level;
+///
+/// assert!(Level::Error > Level::Warn);
+/// assert_eq!(Level::Warn.to_string(), "warn");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Of use to who wrote the code.
@@ -58,6 +65,14 @@ impl fmt::Display for Level {
 }
 
 /// One log line.
+///
+/// ```
+/// use goplugin::log::{Level, Line};
+/// use std::time::SystemTime;
+///
+/// let line = Line::new(Level::Error, "the index is damaged").module("store").field("path", "index.db");
+/// eprintln!("{}", line.render(SystemTime::now()));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Line {
     level: Level,

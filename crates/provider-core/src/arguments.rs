@@ -13,6 +13,14 @@ use crate::nearest::nearest;
 use crate::schema::{Kind, Schema};
 
 /// Arguments in the declared shape, with what had to be changed to get there.
+///
+/// ```
+/// use provider_core::arguments::Repaired;
+/// use serde_json::json;
+///
+/// let repaired = Repaired { value: json!({"count": 5}), notes: vec!["count: took \"5\" as 5".to_owned()] };
+/// assert!(!repaired.notes.is_empty(), "the result tells of every repair");
+/// ```
 #[derive(Debug, PartialEq)]
 pub struct Repaired {
     /// The arguments: declared names, right types, no nulls.
@@ -397,6 +405,24 @@ pub(crate) fn strip_nulls(value: &mut Value) {
 }
 
 /// The first place where a result breaks its schema, the way the kernel checks it.
+///
+/// ```
+/// use provider_core::arguments::first_violation;
+/// use provider_core::prelude::*;
+/// use provider_core::schema::Schema;
+/// use serde_json::json;
+///
+/// /// What was found.
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Found {
+///     /// How many there are.
+///     total: u32,
+/// }
+///
+/// let schema = Schema::of::<Found>().unwrap();
+/// assert_eq!(first_violation(&schema, &json!({"total": 2})), None);
+/// assert_eq!(first_violation(&schema, &json!({})).as_deref(), Some("total is missing"));
+/// ```
 pub fn first_violation(schema: &Schema, value: &Value) -> Option<String> {
     violation(schema, value, &Path::Root)
 }

@@ -67,12 +67,44 @@ pub trait Stream: Send + Sync + 'static {
 pub trait Streaming: Stream {}
 
 /// Nothing but the result.
+///
+/// ```
+/// use provider_core::{Cx, Silent};
+///
+/// async fn count(words: &str, cx: Cx<Silent>) -> usize {
+///     // There is no `cx.progress` here: what a silent tool has to say goes into its result.
+///     cx.note("words are what white space separates");
+///     words.split_whitespace().count()
+/// }
+/// # let _ = count;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 /// Progress and partial results.
+///
+/// ```
+/// use provider_core::{Cx, Events, ToolError};
+/// use serde_json::json;
+///
+/// async fn tell(cx: Cx<Events>) -> Result<(), ToolError> {
+///     cx.progress("reading", Some(0.1)).await;
+///     cx.partial(&json!({"found": ["a.txt"]})).await
+/// }
+/// # let _ = tell;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Events;
 /// Events, output chunks and the exit status of a program.
+///
+/// ```
+/// use provider_core::{Cx, Output, Process};
+///
+/// async fn tell(cx: Cx<Process>) {
+///     cx.chunk(Output::Stdout, "compiling\n").await;
+///     cx.exit_status(0, None).await;
+/// }
+/// # let _ = tell;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Process;
 

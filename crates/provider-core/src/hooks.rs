@@ -15,6 +15,15 @@ use crate::tool::Provider;
 use crate::wire::struct_to_value;
 
 /// A point of the agent loop that can be observed.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// use provider_core::{HookPoint, Hooks};
+///
+/// fn hooks<P: Provider>(hooks: &mut Hooks<P>) {
+///     hooks.observe(HookPoint::PostApply, |_, event| async move { tracing::info!("{event:?}") });
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookPoint {
     /// A session begins.
@@ -36,6 +45,16 @@ pub enum HookPoint {
 }
 
 /// A point at which a subscriber may refuse what is about to happen.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// use provider_core::{Hooks, Verdict, VetoPoint};
+///
+/// /// Lets no plan pass, for a provider that is to watch an agent plan and nothing else.
+/// fn hooks<P: Provider>(hooks: &mut Hooks<P>) {
+///     hooks.veto(VetoPoint::PlanReady, |_, _| async { Verdict::Deny });
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VetoPoint {
     /// A tool is about to be called.
@@ -45,6 +64,15 @@ pub enum VetoPoint {
 }
 
 /// What a subscriber decides.
+///
+/// ```
+/// use provider_core::{HookedCall, Verdict};
+///
+/// fn judge(call: &HookedCall) -> Verdict {
+///     if call.arguments["path"] == "/etc/passwd" { Verdict::Deny } else { Verdict::Allow }
+/// }
+/// # let _ = judge;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Go on.
@@ -54,6 +82,20 @@ pub enum Verdict {
 }
 
 /// A call that a hook is told about.
+///
+/// ```
+/// use provider_core::HookedCall;
+/// use serde_json::json;
+///
+/// let call = HookedCall {
+///     id: "call-1".to_owned(),
+///     tool: "bash".to_owned(),
+///     arguments: json!({"command": "rm -rf build"}),
+///     session_id: "session-1".to_owned(),
+/// };
+/// // The arguments are as the model sent them, so nothing in them has a sure type.
+/// assert!(call.arguments["command"].as_str().is_some_and(|command| command.starts_with("rm ")));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookedCall {
     /// The call's id.
@@ -67,6 +109,19 @@ pub struct HookedCall {
 }
 
 /// What a hook is told.
+///
+/// ```
+/// use provider_core::HookEvent;
+///
+/// fn line(event: &HookEvent) -> Option<String> {
+///     match event {
+///         HookEvent::PostToolCall(call, Ok(_)) => Some(format!("{} worked", call.tool)),
+///         HookEvent::PostToolCall(call, Err(message)) => Some(format!("{} failed: {message}", call.tool)),
+///         _ => None,
+///     }
+/// }
+/// # let _ = line;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookEvent {
     /// A session begins.
@@ -98,6 +153,19 @@ pub enum HookEvent {
 }
 
 /// The messages of a model call. A subscriber may add to them; what is there stays as it is.
+///
+/// ```
+/// use provider_core::ModelCall;
+///
+/// /// Reminds the model where it has been asked about tests.
+/// fn remind(mut call: ModelCall) -> ModelCall {
+///     if call.texts().iter().any(|text| text.contains("test")) {
+///         call.push_user_text("Tests are run with `cargo test`.");
+///     }
+///     call
+/// }
+/// # let _ = remind;
+/// ```
 #[derive(Debug)]
 pub struct ModelCall {
     messages: Vec<content::Message>,

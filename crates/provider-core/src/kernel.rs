@@ -18,6 +18,11 @@ use crate::hooks::message_text;
 use crate::wire::{map_to_struct, struct_to_value};
 
 /// The broker id under which every kernel serves its callbacks.
+///
+/// ```
+/// // What a host of one's own announces its callback service under.
+/// assert_eq!(provider_core::CALLBACK_BROKER_ID, 1);
+/// ```
 pub const CALLBACK_BROKER_ID: u32 = 1;
 
 /// How long to wait for the kernel to announce its callback socket. The announcement and the first call may
@@ -27,6 +32,21 @@ const ANNOUNCEMENT_WAIT: Duration = Duration::from_secs(5);
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a callback gave no answer.
+///
+/// ```
+/// use provider_core::{CallbackError, Code, ToolError};
+///
+/// fn told(error: CallbackError) -> ToolError {
+///     match error {
+///         CallbackError::NotOffered(_) => ToolError::new(
+///             Code::NotConfigured,
+///             "this host has no nested sessions; do the work yourself",
+///         ),
+///         failed @ CallbackError::Failed { .. } => ToolError::execution_failed(failed.to_string()),
+///     }
+/// }
+/// # let _ = told;
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
     /// The kernel serves no callbacks, or not this one.
@@ -154,6 +174,16 @@ fn log_to_wire(entry: LogEntry) -> log::LogEntry {
 }
 
 /// What kind of durable event is emitted.
+///
+/// ```
+/// use provider_core::{CallbackError, Cx, EmittedKind, Events};
+///
+/// /// `event` is a serialised `MemoryMutationEvent`.
+/// async fn remember(cx: &Cx<Events>, event: Vec<u8>) -> Result<(), CallbackError> {
+///     cx.kernel().emit(EmittedKind::MemoryWrite, event).await
+/// }
+/// # let _ = remember;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmittedKind {
     /// A serialised `event.v1.ContextContributionEvent`.
@@ -195,6 +225,18 @@ pub struct SubSession {
 }
 
 /// How a nested session ended.
+///
+/// ```
+/// use provider_core::{SubSessionEnd, ToolError};
+///
+/// fn answer(end: SubSessionEnd) -> Result<String, ToolError> {
+///     match end.status.as_str() {
+///         "completed" => Ok(end.text),
+///         other => Err(ToolError::execution_failed(format!("the nested session ended as {other}: {}", end.text))),
+///     }
+/// }
+/// # let _ = answer;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubSessionEnd {
     /// The child's id.
@@ -208,6 +250,15 @@ pub struct SubSessionEnd {
 }
 
 /// What the kernel says about a session.
+///
+/// ```
+/// use provider_core::SessionFacts;
+///
+/// fn may_nest(facts: &SessionFacts) -> bool {
+///     facts.remaining_depth > 0 && facts.remaining_cost_budget_usd > 0.0
+/// }
+/// # let _ = may_nest;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFacts {
     /// The agent profile's name.

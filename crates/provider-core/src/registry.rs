@@ -23,6 +23,16 @@ use crate::tool::{
 };
 
 /// What kind of tool an operation is, with what only that kind declares.
+///
+/// ```
+/// use provider_core::{Declaration, Risk, ToolKind};
+///
+/// /// Tools that an operator should think about before allowing them.
+/// fn is_dangerous(tool: &Declaration) -> bool {
+///     matches!(tool.kind, ToolKind::Resource { risk: Risk::High | Risk::Critical, .. })
+/// }
+/// # let _ = is_dangerous;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ToolKind {
     /// Reads only.
@@ -41,6 +51,17 @@ pub enum ToolKind {
 }
 
 /// All that is declared about one tool.
+///
+/// ```
+/// use provider_core::Catalogue;
+/// use provider_core::prelude::*;
+///
+/// /// One line per tool, for a page about the provider.
+/// fn lines<P: Provider>() -> Vec<String> {
+///     let catalogue = Catalogue::<P>::of().unwrap_or_else(|error| panic!("{error}"));
+///     catalogue.declarations().map(|tool| format!("{}: {}", tool.name, tool.description())).collect()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// The tool's name.
@@ -262,6 +283,21 @@ fn erase_render<O: ToolOutput>(render: fn(&O) -> Option<Node>) -> RenderFn {
 }
 
 /// Collects the tools of a provider; see [`Provider::tools`].
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// /// The body of [`Provider::tools`]: every tool once, and whether a resource has a preview.
+/// fn tools<P, Read, Write>(tools: &mut Tools<P>)
+/// where
+///     P: Provider,
+///     Read: DataSource<Provider = P>,
+///     Write: Preview<Provider = P>,
+/// {
+///     tools.data_source::<Read>();
+///     tools.resource::<Write>().with_preview();
+/// }
+/// ```
 pub struct Tools<P> {
     tools: Vec<Tool<P>>,
     errors: Vec<SchemaError>,
@@ -348,6 +384,16 @@ struct Parts<P> {
 }
 
 /// A resource that was just added.
+///
+/// ```
+/// use provider_core::prelude::*;
+///
+/// fn tools<P: Provider, Shown: Preview<Provider = P>, Bare: Resource<Provider = P>>(tools: &mut Tools<P>) {
+///     tools.resource::<Shown>().with_preview();
+///     // Without it, who approves a call sees its raw arguments.
+///     tools.resource::<Bare>();
+/// }
+/// ```
 pub struct AddedResource<'a, P, T> {
     tool: Option<&'a mut Tool<P>>,
     resource: PhantomData<T>,
@@ -418,6 +464,18 @@ impl<P: Provider> Commands<P> {
 }
 
 /// Why a provider cannot start: its declarations contradict themselves or the wire.
+///
+/// ```
+/// use provider_core::Catalogue;
+/// use provider_core::prelude::*;
+///
+/// /// A test that every provider should have: it fails before the program does, and lists everything at once.
+/// fn the_declarations_can_be_served<P: Provider>() {
+///     if let Err(error) = Catalogue::<P>::of() {
+///         panic!("{error}");
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the declarations of provider {provider} cannot be served:{}", bullets(.problems))]
 pub struct CatalogueError {

@@ -4,6 +4,13 @@ use harness_proto::render::v1 as pb;
 use pb::render_node::Node as Wire;
 
 /// How a run of text looks. Without a style the frontend decides.
+///
+/// ```
+/// use provider_core::{Node, Style};
+///
+/// let line = Node::Group(vec![Node::styled("deleted", Style::Warning), Node::styled(" 3 files", Style::Dim)]);
+/// # assert!(matches!(line, Node::Group(_)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Emphasised.
@@ -23,6 +30,17 @@ pub enum Style {
 }
 
 /// What a line of a diff does.
+///
+/// ```
+/// use provider_core::LineChange;
+///
+/// let sign = |change| match change {
+///     LineChange::Context => ' ',
+///     LineChange::Add => '+',
+///     LineChange::Remove => '-',
+/// };
+/// assert_eq!(sign(LineChange::Add), '+');
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineChange {
     /// In both versions.
@@ -34,6 +52,13 @@ pub enum LineChange {
 }
 
 /// One line of a hunk; the text has neither terminator nor leading sign.
+///
+/// ```
+/// use provider_core::{DiffLine, LineChange};
+///
+/// let added = DiffLine { change: LineChange::Add, text: "remember the milk".to_owned() };
+/// assert!(!added.text.ends_with('\n'), "the line's end is not part of it");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     /// What the line does.

@@ -15,6 +15,13 @@ use crate::service::routes;
 use crate::tool::Provider;
 
 /// What the kernel and every provider agree on before they talk.
+///
+/// ```
+/// use provider_core::CONTRACT;
+///
+/// // What a host of one's own must set for the process to serve instead of explaining itself.
+/// std::process::Command::new("./provider-notes").env(CONTRACT.cookie_key, CONTRACT.cookie_value);
+/// ```
 pub const CONTRACT: goplugin::Contract = goplugin::Contract {
     cookie_key: "PLUGGABLEHARNESS_AGENT_PLUGIN",
     cookie_value: "pluggableharness-agent-v1-a6f3c9d2-plugin-handshake",

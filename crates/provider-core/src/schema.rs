@@ -44,6 +44,15 @@ pub struct Schema {
 }
 
 /// The type of a schema node.
+///
+/// ```
+/// use provider_core::schema::{Kind, Schema};
+///
+/// fn is_list(schema: &Schema) -> bool {
+///     matches!(schema.kind, Kind::Array { .. })
+/// }
+/// # let _ = is_list;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A fixed set of properties.
@@ -83,6 +92,20 @@ pub enum Kind {
 }
 
 /// Why a Rust type has no place in the wire's subset.
+///
+/// ```
+/// use provider_core::prelude::*;
+/// use provider_core::schema::Schema;
+///
+/// /// Reads something.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     path: String,
+/// }
+///
+/// let error = Schema::of::<Args>().unwrap_err().to_string();
+/// assert!(error.starts_with("Args.path: ") && error.contains("doc comment"), "{error}");
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{type_name}{field}: {reason}")]
 pub struct SchemaError {

@@ -14,6 +14,17 @@ use serde_json::Value;
 use crate::call::{Cx, Streaming};
 
 /// What a subagent is, when it is first shown.
+///
+/// ```
+/// use provider_core::subagent::SubagentStart;
+///
+/// let start = SubagentStart {
+///     title: "Look for the cause".to_owned(),
+///     model: Some("small".to_owned()),
+///     ..SubagentStart::default()
+/// };
+/// # assert_eq!(start.name, None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubagentStart {
     /// What it is to do, on one line.
@@ -31,6 +42,18 @@ pub struct SubagentStart {
 }
 
 /// How a subagent, or one of its tool calls, ended.
+///
+/// ```
+/// use provider_core::subagent::{Subagent, SubagentStatus};
+///
+/// async fn finish(subagent: Subagent, found: Result<String, String>) {
+///     match found {
+///         Ok(text) => subagent.end(SubagentStatus::Completed, Some(text)).await,
+///         Err(why) => subagent.end(SubagentStatus::Failed, Some(why)).await,
+///     }
+/// }
+/// # let _ = finish;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubagentStatus {
@@ -43,6 +66,15 @@ pub enum SubagentStatus {
 }
 
 /// How important a notice is.
+///
+/// ```
+/// use provider_core::subagent::{NoticeLevel, Subagent};
+///
+/// async fn warn(subagent: &Subagent) {
+///     subagent.notice("the budget is nearly used up", NoticeLevel::Warning).await;
+/// }
+/// # let _ = warn;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeLevel {
@@ -55,6 +87,15 @@ pub enum NoticeLevel {
 }
 
 /// What changes about a subagent. What is `None` stays as it is.
+///
+/// ```
+/// use provider_core::subagent::{Subagent, SubagentUpdate};
+///
+/// async fn counted(subagent: &Subagent, tool_uses: u64) {
+///     subagent.update(SubagentUpdate { tool_uses: Some(tool_uses), ..SubagentUpdate::default() }).await;
+/// }
+/// # let _ = counted;
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubagentUpdate {
     /// What it is to do.
@@ -72,6 +113,14 @@ pub struct SubagentUpdate {
 }
 
 /// One thing that a subagent does. As JSON it is an object with its `kind`.
+///
+/// ```
+/// use provider_core::subagent::SubagentEvent;
+/// use serde_json::json;
+///
+/// let event = SubagentEvent::Step { title: "Reading".to_owned() };
+/// assert_eq!(serde_json::to_value(&event).unwrap(), json!({"kind": "step", "title": "Reading"}));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SubagentEvent {
@@ -148,6 +197,37 @@ pub enum SubagentEvent {
 }
 
 /// Carries what subagents do to whoever watches.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use provider_core::subagent::{SubagentEvent, SubagentSink};
+///
+/// /// Keeps the answer, for a host that has no window to show it in.
+/// #[derive(Default)]
+/// struct Answer(Mutex<String>);
+///
+/// impl SubagentSink for Answer {
+///     fn shown(&self) -> bool {
+///         false
+///     }
+///
+///     fn deliver<'a>(
+///         &'a self,
+///         _subagent: u64,
+///         event: &'a SubagentEvent,
+///     ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+///         if let (SubagentEvent::Text { delta }, Ok(mut answer)) = (event, self.0.lock()) {
+///             answer.push_str(delta);
+///         }
+///         Box::pin(std::future::ready(()))
+///     }
+///
+///     fn stopped(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+///         Box::pin(std::future::pending())
+///     }
+/// }
+/// ```
 pub trait SubagentSink: Send + Sync {
     /// Whether somebody may be watching.
     fn shown(&self) -> bool;
@@ -160,6 +240,17 @@ pub trait SubagentSink: Send + Sync {
 }
 
 /// Shows nothing, and never stops anything.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use provider_core::subagent::{Subagent, SubagentStart, Unseen};
+///
+/// async fn start() -> Subagent {
+///     Subagent::start(Arc::new(Unseen), SubagentStart { title: "Tidy up".to_owned(), ..Default::default() }).await
+/// }
+/// # let _ = start;
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unseen;
 
@@ -206,6 +297,22 @@ impl<S: Streaming> SubagentSink for Cx<S> {
 }
 
 /// The handle on one subagent. One that is dropped without [`Subagent::end`] ends, for those who watch, with its call.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use provider_core::subagent::{Subagent, SubagentStart, SubagentStatus};
+/// use provider_core::{Cx, Events};
+///
+/// async fn research(cx: Cx<Events>, question: String) {
+///     let start = SubagentStart { title: question, ..SubagentStart::default() };
+///     let subagent = Subagent::start(Arc::new(cx), start).await;
+///     subagent.step("Reading the files").await;
+///     subagent.text("It is in `main.rs`.").await;
+///     subagent.end(SubagentStatus::Completed, None).await;
+/// }
+/// # let _ = research;
+/// ```
 pub struct Subagent {
     sink: Arc<dyn SubagentSink>,
     id: u64,
@@ -213,6 +320,17 @@ pub struct Subagent {
 }
 
 /// A tool call of a subagent.
+///
+/// ```
+/// use provider_core::subagent::{Subagent, SubagentStatus};
+///
+/// async fn fetch(subagent: &Subagent) {
+///     let tool = subagent.tool("fetch", Some("Fetch the page".to_owned())).await;
+///     tool.output("200 OK").await;
+///     tool.end(SubagentStatus::Completed, None).await;
+/// }
+/// # let _ = fetch;
+/// ```
 pub struct SubagentTool<'a> {
     subagent: &'a Subagent,
     id: u64,

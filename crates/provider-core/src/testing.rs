@@ -57,6 +57,18 @@ pub(crate) fn must<T, E: std::fmt::Display>(result: Result<T, E>, what: &std::pa
 }
 
 /// A provider that serves in this process.
+///
+/// ```
+/// # use provider_core::prelude::*;
+/// use provider_core::testing::Harness;
+/// use serde_json::json;
+///
+/// async fn a_note_is_added<P: Provider>() {
+///     let harness = Harness::start::<P>(json!({"root": "/tmp/notes"})).await.unwrap();
+///     let outcome = harness.call("add_note", json!({"text": "milk"})).await;
+///     assert_eq!(outcome.payload(), &json!({"added": 1}));
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Harness {
     channel: Channel,
@@ -66,6 +78,16 @@ pub struct Harness {
 }
 
 /// The error that a call ended with.
+///
+/// ```
+/// use provider_core::testing::Outcome;
+/// use serde_json::json;
+///
+/// let event = json!({"event": "error", "category": "not_found", "message": "there is no note 7", "details": {}});
+/// let error = Outcome { events: vec![event] }.error();
+/// assert_eq!((error.category.as_str(), error.code.as_str()), ("not_found", ""));
+/// assert!(error.message.contains('7'));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallError {
     /// The category in lower case.
@@ -306,6 +328,18 @@ impl Harness {
 }
 
 /// An event as one NDJSON line.
+///
+/// ```
+/// use harness_proto::tool::v1::tool_event::{Event, Progress};
+/// use harness_proto::tool::v1::ToolEvent;
+/// use provider_core::testing::event_to_json;
+/// use serde_json::json;
+///
+/// let progress = Progress { message: "half".to_owned(), fraction_complete: Some(0.5) };
+/// let event = ToolEvent { event: Some(Event::Progress(progress)) };
+/// let expected = json!({"event": "progress", "message": "half", "fraction_complete": 0.5});
+/// assert_eq!(event_to_json(event), expected);
+/// ```
 pub fn event_to_json(event: pb::ToolEvent) -> Value {
     match event.event {
         None => json!({"event": "unset"}),

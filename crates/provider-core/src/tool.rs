@@ -145,6 +145,15 @@ impl Setup {
 
 /// The path that a configured one means: absolute as it is, in the home directory where it begins with `~`, else below
 /// `base`. Nothing is looked up.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use provider_core::configured_path;
+///
+/// assert_eq!(configured_path("notes", Path::new("/srv")), Path::new("/srv/notes"));
+/// assert_eq!(configured_path("/var/notes", Path::new("/srv")), Path::new("/var/notes"));
+/// ```
 pub fn configured_path(configured: &str, base: &Path) -> PathBuf {
     let in_home = configured.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     match (in_home, std::env::home_dir()) {
@@ -155,6 +164,11 @@ pub fn configured_path(configured: &str, base: &Path) -> PathBuf {
 
 /// Where all providers of a user keep state when nothing else is configured: `pluggable-harness` below
 /// `$XDG_STATE_HOME` or `~/.local/state`. `None` where there is neither.
+///
+/// ```
+/// let folder = provider_core::default_state_folder();
+/// assert!(folder.is_none_or(|folder| folder.ends_with("pluggable-harness")));
+/// ```
 pub fn default_state_folder() -> Option<PathBuf> {
     let below_home = || Some(std::env::home_dir()?.join(".local/state"));
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -10,12 +10,27 @@ use serde_json::{Map, Number, Value};
 use crate::error::{Category, ToolError};
 
 /// The largest integer that a double holds exactly, 2^53.
+///
+/// ```
+/// use provider_core::wire::MAX_EXACT_INTEGER;
+///
+/// let exact = |number: u64| number as f64 <= MAX_EXACT_INTEGER;
+/// assert!(exact(1 << 53) && !exact(1 << 54));
+/// ```
 pub const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The JSON object that a `Struct` carries.
 ///
 /// Whole numbers come back as integers. A number that JSON cannot hold (NaN, infinity) becomes its name as a
 /// string, so that a schema check refuses it instead of taking it for an absent value.
+///
+/// ```
+/// use provider_core::wire::{struct_to_value, value_to_struct};
+/// use serde_json::json;
+///
+/// assert_eq!(struct_to_value(value_to_struct(json!({"count": 5.0}))), json!({"count": 5}));
+/// assert_eq!(struct_to_value(Default::default()), json!({}));
+/// ```
 pub fn struct_to_value(wire: Struct) -> Value {
     Value::Object(wire.fields.into_iter().map(|(key, value)| (key, from_wire(value))).collect())
 }
@@ -55,6 +70,14 @@ pub fn value_to_struct(value: Value) -> Struct {
 }
 
 /// The `Struct` that carries the members of a JSON object.
+///
+/// ```
+/// use provider_core::wire::map_to_struct;
+/// use serde_json::{Map, json};
+///
+/// let arguments = Map::from_iter([("path".to_owned(), json!("a.txt"))]);
+/// assert!(map_to_struct(arguments).fields.contains_key("path"));
+/// ```
 pub fn map_to_struct(map: Map<String, Value>) -> Struct {
     Struct { fields: map.into_iter().map(|(key, value)| (key, to_wire(value))).collect() }
 }

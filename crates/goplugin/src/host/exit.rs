@@ -25,6 +25,13 @@ pub enum Exit {
 }
 
 /// What the system tells of a process that ended.
+///
+/// ```
+/// use goplugin::host::Death;
+///
+/// assert_eq!(Death::Code(3).to_string(), "exited with code 3");
+/// assert_eq!(Death::Signal(9).to_string(), "was ended by SIGKILL");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
     /// It left with this code.

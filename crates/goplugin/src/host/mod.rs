@@ -40,4 +40,17 @@ pub use running::Running;
 pub use start::{LastWords, LaunchError};
 
 /// The broker id under which a plugin finds its host's callback services, by convention never negotiated.
+///
+/// ```
+/// use goplugin::host::CALLBACK_SERVICE;
+/// use goplugin::plugin::Broker;
+/// use std::time::Duration;
+///
+/// # async fn example(broker: Broker) -> Result<(), goplugin::plugin::DialError> {
+/// // In the plugin:
+/// let host = broker.dial(CALLBACK_SERVICE, Duration::from_secs(5)).await?;
+/// # drop(host);
+/// # Ok(())
+/// # }
+/// ```
 pub const CALLBACK_SERVICE: u32 = 1;

@@ -29,6 +29,13 @@ const LONGEST_REST: Duration = Duration::from_millis(200);
 const LONGEST_DIR: usize = 70;
 
 /// The end of what a plugin wrote to its standard error; displays as nothing if it wrote nothing.
+///
+/// ```
+/// use goplugin::host::LastWords;
+///
+/// assert_eq!(LastWords(String::new()).to_string(), "");
+/// assert_eq!(LastWords("no config\n".to_owned()).to_string(), "\nits standard error ends with:\nno config");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWords(pub String);
 

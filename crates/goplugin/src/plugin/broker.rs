@@ -38,6 +38,17 @@ struct Shared {
 type Announced = Result<Address, AddressError>;
 
 /// Why a service cannot be reached.
+///
+/// ```
+/// use goplugin::plugin::{Broker, DialError};
+/// use std::time::Duration;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// // A host need not serve callbacks: go without them.
+/// let dialled = Broker::new().dial(1, Duration::from_millis(1)).await;
+/// assert!(matches!(dialled, Err(DialError::NotAnnounced { service_id: 1, .. })));
+/// # });
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {

@@ -20,6 +20,23 @@ const LONGEST_STOP: Duration = Duration::from_millis(1500);
 const LONGEST_DRAIN: Duration = Duration::from_millis(250);
 
 /// Why a plugin could not serve.
+///
+/// ```
+/// use goplugin::plugin::{Listening, ServeError};
+/// use std::process::ExitCode;
+///
+/// async fn serve(listening: Listening, services: tonic::service::Routes) -> ExitCode {
+///     match listening.serve(services, |_reason| async {}).await {
+///         Ok(_reason) => ExitCode::SUCCESS,
+///         Err(error @ (ServeError::Handshake(_) | ServeError::Server(_))) => {
+///             eprintln!("{error}");
+///             ExitCode::FAILURE
+///         }
+///         Err(_) => ExitCode::FAILURE,
+///     }
+/// }
+/// # let _ = serve;
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {

@@ -7,6 +7,19 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Why a plugin stops.
+///
+/// ```
+/// use goplugin::plugin::StopReason;
+///
+/// fn tell(reason: StopReason) -> &'static str {
+///     match reason {
+///         StopReason::Shutdown => "the host said so",
+///         StopReason::Terminated => "somebody sent SIGTERM",
+///         StopReason::HostLost => "the host is gone",
+///     }
+/// }
+/// # assert_eq!(tell(StopReason::HostLost), "the host is gone");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// The host called Shutdown and waits for the answer.
@@ -61,6 +74,19 @@ impl Default for Stopper {
 }
 
 /// Tells when the plugin has to stop. It can be cloned and awaited any number of times.
+///
+/// ```
+/// use goplugin::plugin::Stopping;
+///
+/// /// Works until told to stop.
+/// async fn work(stopping: Stopping) {
+///     tokio::select! {
+///         _ = stopping.wait() => { /* put things away */ }
+///         () = std::future::pending() => { /* the work */ }
+///     }
+/// }
+/// # let _ = work;
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stopping(watch::Receiver<Option<StopReason>>);
 

@@ -7,6 +7,13 @@ use std::path::Path;
 use super::must;
 
 /// What is at one path.
+///
+/// ```
+/// use provider_core::testing::tree::Entry;
+///
+/// let is_script = |entry: &Entry| matches!(entry, Entry::File { mode, .. } if mode & 0o111 != 0);
+/// assert!(!is_script(&Entry::Directory { mode: 0o755 }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A file.
@@ -30,12 +37,30 @@ pub enum Entry {
 }
 
 /// Everything below a directory, by relative path.
+///
+/// ```
+/// use provider_core::testing::tree::{Entry, Tree};
+///
+/// let tree = Tree::from([("link".to_owned(), Entry::Symlink("notes.txt".to_owned()))]);
+/// assert!(tree.contains_key("link"));
+/// ```
 pub type Tree = BTreeMap<String, Entry>;
 
 /// Takes down everything below `root`.
 ///
 /// # Panics
 /// When it cannot be read.
+///
+/// ```
+/// use provider_core::testing::tree::snapshot;
+///
+/// let folder = std::env::temp_dir().join(format!("snapshot-{}", std::process::id()));
+/// std::fs::create_dir(&folder).unwrap();
+/// let before = snapshot(&folder);
+/// // … the call that must change nothing …
+/// assert_eq!(snapshot(&folder), before);
+/// # std::fs::remove_dir(&folder).unwrap();
+/// ```
 pub fn snapshot(root: &Path) -> Tree {
     let mut tree = Tree::new();
     add(root, root, &mut tree);
@@ -59,6 +84,12 @@ fn add(root: &Path, directory: &Path, tree: &mut Tree) {
 ///
 /// # Panics
 /// When there is nothing, or it cannot be read.
+///
+/// ```
+/// use provider_core::testing::tree::{Entry, entry_at};
+///
+/// assert!(matches!(entry_at(&std::env::temp_dir()), Entry::Directory { .. } | Entry::Symlink(_)));
+/// ```
 pub fn entry_at(path: &Path) -> Entry {
     let metadata = must(path.symlink_metadata(), path);
     let (kind, mode) = (metadata.file_type(), metadata.permissions().mode() & 0o7777);

@@ -1,7 +1,5 @@
 //! Checked-in generated code is what the contract says today.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::fs;
 use std::path::PathBuf;
 
