@@ -1,5 +1,6 @@
 //! A provider in a checkout of this repository: its crate, and its place in everything that lists providers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::name::ProviderName;
@@ -96,7 +97,8 @@ fn edit(list: &List, name: &ProviderName, root: &Path) -> Result<Option<(PathBuf
     }
 }
 
-/// The lists that lack a provider whose crate exists, one sentence each.
+/// The lists that lack a provider whose crate exists, one sentence each. A crate without a calls file is not in the
+/// catalog yet, and need not be in its lists.
 ///
 /// # Errors
 /// A list cannot be read.
@@ -117,14 +119,60 @@ pub fn missing(root: &Path) -> Result<Vec<String>, PlanError> {
     Ok(missing)
 }
 
-/// The crates of providers, sorted.
+/// How a planned crate differs from the template as it stands in the checkout at `root`, one sentence each. A file
+/// that was added to the template and not to what is copied from it is one difference.
+///
+/// # Errors
+/// A file of the template cannot be read.
+pub fn differences(name: &ProviderName, plan: &Plan, root: &Path) -> Result<Vec<String>, PlanError> {
+    let template = root.join("crates/scaffold/template");
+    let folder = PathBuf::from("crates").join(name.package());
+    let mut planned: BTreeMap<PathBuf, &str> =
+        plan.creates.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
+    let mut differences = Vec::new();
+    for file in files_below(&template)? {
+        let text = std::fs::read_to_string(template.join(&file)).map_err(PlanError::io(&file))?;
+        // The calls of all providers of a workspace are in one place.
+        let place = match file.strip_prefix("tests/conformance") {
+            Ok(_) => PathBuf::from(calls(name).0),
+            Err(_) => folder.join(&file),
+        };
+        match planned.remove(&place) {
+            Some(planned) if planned == renamed(&text, name) => {}
+            Some(_) => differences.push(format!("{} is not the template's", place.display())),
+            None => differences.push(format!("{} of the template is left out", file.display())),
+        }
+    }
+    differences.extend(planned.keys().map(|path| format!("{} is not in the template", path.display())));
+    Ok(differences)
+}
+
+/// The files below a folder, by path from it, sorted.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).map_err(PlanError::io(&directory))? {
+            let path = entry.map_err(PlanError::io(&directory))?.path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => files.extend(path.strip_prefix(folder).map(Path::to_owned)),
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The crates of the catalog's providers, sorted.
 fn provider_packages(root: &Path) -> Result<Vec<String>, PlanError> {
     let crates = root.join("crates");
     let mut packages = Vec::new();
     for entry in std::fs::read_dir(&crates).map_err(PlanError::io(&crates))? {
         let name = entry.map_err(PlanError::io(&crates))?.file_name().to_string_lossy().into_owned();
-        let is_provider = name.starts_with("provider-") && name != "provider-core";
-        if is_provider && crates.join(&name).join("src/main.rs").is_file() {
+        let Some(provider) = name.strip_prefix("provider-") else { continue };
+        let calls = root.join("tests/conformance").join(provider).with_extension("json");
+        if calls.is_file() && crates.join(&name).join("src/main.rs").is_file() {
             packages.push(name);
         }
     }
@@ -225,10 +273,46 @@ mod tests {
     }
 
     #[test]
+    fn what_is_planned_is_the_template_and_a_stray_file_is_noticed() {
+        let name = ProviderName::parse("issue-tracker").unwrap();
+        let mut plan = plan(&name, &root()).unwrap();
+        assert_eq!(differences(&name, &plan, &root()).unwrap(), Vec::<String>::new());
+        let (place, text) = plan.creates.remove(2);
+        plan.creates.push((PathBuf::from("crates/provider-issue-tracker/src/other.rs"), text + "// more"));
+        plan.creates[0].1.push('\n');
+        let place = place.strip_prefix("crates/provider-issue-tracker").unwrap().display().to_string();
+        assert_eq!(
+            differences(&name, &plan, &root()).unwrap(),
+            [
+                "crates/provider-issue-tracker/Cargo.toml is not the template's".to_owned(),
+                format!("{place} of the template is left out"),
+                "crates/provider-issue-tracker/src/other.rs is not in the template".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
     fn an_existing_provider_is_refused() {
         let name = ProviderName::parse("filesystem").unwrap();
         let error = plan(&name, &root()).unwrap_err();
         assert_eq!(error.to_string(), "crates/provider-filesystem exists already; nothing was written");
+    }
+
+    #[test]
+    fn a_provider_with_calls_that_no_list_has_is_named() {
+        let copy = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = copy.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        LISTS.iter().for_each(|list| put(list.path, ""));
+        put("crates/provider-web2/src/main.rs", "");
+        assert_eq!(missing(copy.path()).unwrap(), Vec::<String>::new());
+        put("tests/conformance/web2.json", "{}");
+        let missing = missing(copy.path()).unwrap();
+        assert_eq!(missing.len(), LISTS.len(), "{missing:?}");
+        assert!(missing[0].starts_with("provider-web2 is not in the dependencies"), "{missing:?}");
     }
 
     #[test]

@@ -62,10 +62,10 @@ impl Setup {
     /// # Errors
     /// As [`Self::launch`], and what the provider refuses about its configuration.
     pub(crate) async fn open(&self, provider: &str, shell: &Shell) -> Result<Provider, Failure> {
-        let provider = self.launch(provider, shell).await?;
-        let config = self.settings.resolve(&provider.catalogue().config)?;
-        configure(&provider, config).await?;
-        Ok(provider)
+        let running = self.launch(provider, shell).await?;
+        let config = self.settings.resolve(&running.catalogue().config)?;
+        configure(provider, &running, config).await?;
+        Ok(running)
     }
 
     /// Starts and configures several providers. Each takes from the flags what it knows; what none of them
@@ -85,9 +85,9 @@ impl Setup {
         let known: Vec<Attribute> =
             running.iter().flat_map(|provider| provider.catalogue().config.clone()).collect();
         self.settings.check_known_to_any(&known)?;
-        for provider in &running {
+        for (given, provider) in providers.iter().zip(&running) {
             let attributes = &provider.catalogue().config;
-            configure(provider, self.settings.restricted_to(attributes).resolve(attributes)?).await?;
+            configure(given, provider, self.settings.restricted_to(attributes).resolve(attributes)?).await?;
         }
         Ok(running)
     }
@@ -101,11 +101,12 @@ impl Setup {
     }
 }
 
-async fn configure(provider: &Provider, config: Object) -> Result<(), Failure> {
+/// Configures a provider; `given` is what it was called on the command line.
+async fn configure(given: &str, provider: &Provider, config: Object) -> Result<(), Failure> {
     provider.configure(config).await.map_err(|error| {
         let mut failure = Failure::provider(error.message.clone());
         failure.error = error;
-        failure.hint(format!("toolctl describe {} shows its configuration", provider.identity().name))
+        failure.hint(format!("toolctl describe {given} shows its configuration"))
     })
 }
 

@@ -10,6 +10,7 @@ mod exec;
 mod inspect;
 mod install;
 mod new;
+mod new_crate;
 mod session;
 mod support;
 mod terminal;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use provider_core::Catalogue;
-use provider_core::testing::Harness;
+use provider_core::testing::{Harness, Scenarios};
 use provider_notes::Notes;
 use serde_json::json;
 
@@ -88,6 +88,14 @@ async fn errors_say_what_to_do_and_never_show_the_key() {
 async fn a_wrong_configuration_is_refused_with_the_attribute() {
     let refused = Harness::start::<Notes>(json!({"root": "/nowhere/at/all"})).await.err().unwrap();
     assert!(refused.message().starts_with("root: "), "{}", refused.message());
+}
+
+#[tokio::test]
+async fn scenarios_end_as_they_are_written_down() {
+    Scenarios::in_folder("tests/scenarios")
+        .configured(|root, _state| json!({"root": root}))
+        .check::<Notes>()
+        .await;
 }
 
 #[test]
