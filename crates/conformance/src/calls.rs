@@ -39,7 +39,7 @@ pub struct Calls {
     /// The calls, made in this order in one session.
     #[serde(default)]
     pub calls: Vec<Call>,
-    /// Requirements that this provider cannot show, each with the reason.
+    /// Requirements that this provider cannot show, each with the reason; `CANCEL-01..03` are three.
     #[serde(default)]
     pub not_reached: BTreeMap<String, String>,
 }
@@ -198,14 +198,19 @@ impl Calls {
         if calls.format_version != "1.0" {
             return Err(CallsError::Version(calls.format_version));
         }
-        let known = |id: &String| topics::all().any(|requirement| requirement.id == id);
-        if let Some(unknown) = calls.not_reached.keys().find(|id| !known(id)) {
+        if let Some(unknown) = calls.not_reached.keys().find(|key| named(key).is_none()) {
             return Err(CallsError::Requirement(unknown.clone()));
         }
         for (path, file) in &calls.files {
             file.check(path).map_err(|reason| CallsError::File { path: path.clone(), reason })?;
         }
         Ok(calls)
+    }
+
+    /// The reason for not reaching a requirement, if there is one.
+    pub(crate) fn excuse(&self, id: &str) -> Option<&String> {
+        let named = |key: &str| named(key).is_some_and(|ids| ids.contains(&id));
+        self.not_reached.iter().find_map(|(key, reason)| named(key).then_some(reason))
     }
 
     /// The calls of one tool that end with a result by themselves.
@@ -217,6 +222,18 @@ impl Calls {
     pub(crate) fn long(&self) -> Option<&Call> {
         self.calls.iter().find(|call| call.long)
     }
+}
+
+/// The requirements that a key of `not_reached` names: one, or several of one topic in a row. `None` where there is no
+/// such.
+fn named(key: &str) -> Option<Vec<&'static str>> {
+    let (first, last) = match key.split_once("..") {
+        None => (key, key.to_owned()),
+        Some((first, number)) => (first, format!("{}-{number}", first.split_once('-')?.0)),
+    };
+    let ids: Vec<&'static str> = topics::all().map(|requirement| requirement.id).collect();
+    let place = |wanted: &str| ids.iter().position(|id| *id == wanted);
+    ids.get(place(first)?..=place(&last)?).filter(|ids| !ids.is_empty()).map(<[_]>::to_vec)
 }
 
 impl Call {
@@ -329,6 +346,17 @@ mod tests {
         check(json!("{unknown} ${HOME} {}"), json!("{unknown} ${HOME} {}"));
     }
 
+    #[test]
+    fn one_reason_may_stand_for_several_requirements_in_a_row() {
+        let reasons = json!({"CANCEL-02..04": "no long call", "INVOKE-22": "nobody to ask"});
+        let calls = json!({"format_version": "1.0", "not_reached": reasons});
+        let calls = Calls::parse(&calls.to_string()).unwrap();
+        let excused: Vec<&str> =
+            topics::all().map(|it| it.id).filter(|id| calls.excuse(id).is_some()).collect();
+        assert_eq!(excused, ["INVOKE-22", "CANCEL-02", "CANCEL-03", "CANCEL-04"]);
+        assert_eq!(calls.excuse("CANCEL-03").unwrap(), "no long call");
+    }
+
     #[track_caller]
     fn refused(text: Value, expected: &str) {
         let error = Calls::parse(&text.to_string()).unwrap_err().to_string();
@@ -342,6 +370,8 @@ mod tests {
         refused(json!({"format_version": "1.0", "cals": []}), "cals");
         refused(json!({"format_version": "1.0", "calls": [{"tool": "t", "expect": "fine"}]}), "\"fine\"");
         refused(json!({"format_version": "1.0", "not_reached": {"INVOKE-99": "x"}}), "INVOKE-99");
+        refused(json!({"format_version": "1.0", "not_reached": {"INVOKE-01..99": "x"}}), "INVOKE-01..99");
+        refused(json!({"format_version": "1.0", "not_reached": {"INVOKE-03..02": "x"}}), "INVOKE-03..02");
         refused(json!({"format_version": "1.0", "files": {"../a": "x"}}), "without . and ..");
         refused(json!({"format_version": "1.0", "files": {"a": {"mode": "9"}}}), "octal");
         refused(json!({"format_version": "1.0", "files": {"a": {"text": "", "base64": ""}}}), "exclude");

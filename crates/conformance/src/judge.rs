@@ -84,7 +84,7 @@ impl Judge {
         let finding = |requirement: &&'static Requirement| Finding {
             requirement,
             outcome: outcome(verdicts.get(requirement.id)),
-            excused: calls.and_then(|calls| calls.not_reached.get(requirement.id).cloned()),
+            excused: calls.and_then(|calls| calls.excuse(requirement.id).cloned()),
         };
         Report { provider, findings: crate::topics::all().map(finding).collect() }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Process {
     exe: Option<PathBuf>,
     /// Its arguments, each ended by a zero byte.
     pub(crate) command: Vec<u8>,
+    /// The world's mark in its environment, for which it was given all that the provider has.
+    mark: Option<Vec<u8>>,
 }
 
 impl Process {
@@ -102,6 +104,13 @@ impl Processes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.found.values()
     }
+
+    /// Those that run another program than the provider's, in words, and whether each was given its environment.
+    /// One that has not come to its own program yet is not among them.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (String, bool)> {
+        let foreign = |it: &&Process| self.program.is_some() && it.exe.is_some() && it.exe != self.program;
+        self.found.values().filter(foreign).map(|it| (it.in_words(), it.mark.is_some()))
+    }
 }
 
 /// Ends a process, but never another that has got its number.
@@ -135,10 +144,17 @@ fn read(pid: u32) -> Option<(Id, Process)> {
     if matches!(state, "Z" | "X") {
         return None;
     }
+    // The program first: what is read after it is the program's, even where it has only just been started.
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = format!("{MARK}=").into_bytes();
     let process = Process {
         parent: parent.parse().ok()?,
-        exe: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+        exe,
         command: fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default(),
+        mark: environment
+            .split(|byte| *byte == 0)
+            .find_map(|it| it.strip_prefix(&mark[..]).map(<[u8]>::to_vec)),
     };
     Some((Id { pid, started: started.parse().ok()? }, process))
 }
@@ -146,11 +162,7 @@ fn read(pid: u32) -> Option<(Id, Process)> {
 fn refers_to(pid: u32, process: &Process, world: &Path) -> bool {
     let text = world.as_os_str().as_encoded_bytes();
     let mentions = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-    let mark = format!("{MARK}=").into_bytes();
     let works_there = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(world));
-    let is_marked = || {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry.strip_prefix(&mark[..]) == Some(text))
-    };
-    works_there() || is_marked() || mentions(&process.command)
+    let is_marked = process.mark.as_deref() == Some(text);
+    is_marked || works_there() || mentions(&process.command)
 }

@@ -15,7 +15,7 @@ use tool_host::Object;
 use tool_host::catalogue::Catalogue;
 use tool_host::config::Settings;
 
-use crate::calls::{Calls, fill_object};
+use crate::calls::{Call, Calls, fill_object};
 use crate::http_server::HttpServer;
 use crate::judge::Judge;
 use crate::report::Report;
@@ -96,6 +96,7 @@ fn scenes<'a>(run: &'a Run<'a>) -> Vec<(&'static [&'static str], Scene<'a>)> {
         (&["CONFIGURE", "SECRET"], Box::pin(scenes::configuring::play(run))),
         (&["HANDSHAKE", "DESCRIBE", "SCHEMA", "PREVIEW"], Box::pin(scenes::starting::play(run))),
         (&["HANDSHAKE"], Box::pin(scenes::cookie::play(run))),
+        (&["HANDSHAKE"], Box::pin(scenes::launching::play(run))),
     ]
 }
 
@@ -200,6 +201,12 @@ impl<'a> Run<'a> {
     /// The declaration of a tool.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolSchema> {
         self.schema.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The first call of a data source that ends with a result by itself.
+    pub(crate) fn first_of_a_data_source(&self, calls: &'a Calls) -> Option<&'a Call> {
+        let reads = |call: &&Call| self.tool(&call.tool).map(ToolSchema::kind) == Some(ToolKind::DataSource);
+        calls.calls.iter().filter(|call| call.is_positive()).find(reads)
     }
 
     /// Whether a process does the work of a tool, where somebody has said so.

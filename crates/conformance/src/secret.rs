@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::judge::Judge;
-use crate::topics::secret::{ANSWERS, COMMANDS, LOGS};
+use crate::topics::secret::{ANSWERS, COMMANDS, ENVIRONMENT, LOGS};
 
 /// The secrets of the configuration, looked for in everything the provider shows. Clones share them.
 #[derive(Clone, Debug)]
@@ -15,9 +15,9 @@ pub(crate) struct Canaries {
 impl Canaries {
     pub(crate) fn new(judge: &Judge, values: Vec<String>) -> Self {
         if values.is_empty() {
-            judge.all_unreached(crate::topics::secret::ALL, "no sensitive attribute is configured");
+            judge.all_unreached(&[ANSWERS, LOGS, COMMANDS], "no sensitive attribute is configured");
         }
-        judge.unreached(COMMANDS, "it was never seen to run a process");
+        judge.all_unreached(&[COMMANDS, ENVIRONMENT], "it was never seen to run a process");
         Self { judge: judge.clone(), values: values.into() }
     }
 
@@ -35,6 +35,12 @@ impl Canaries {
     pub(crate) fn look_in_command(&self, bytes: &[u8]) {
         let program = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         self.look_for(COMMANDS, &format!("that of {}", String::from_utf8_lossy(program)), bytes);
+    }
+
+    /// Holds the environment of a process that the provider started against the rule; `marked` is whether it has a
+    /// variable that only the provider was given.
+    pub(crate) fn look_in_environment(&self, program: &str, marked: bool) {
+        self.judge.demand(ENVIRONMENT, !marked, || format!("{program} was given all of it"));
     }
 
     /// Whether there are any.

@@ -14,10 +14,12 @@ use provider_core::CONTRACT;
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
+use crate::judge::Judge;
 use crate::kernel::{self, Conduct, Record};
 use crate::processes::Processes;
 use crate::secret::Canaries;
 use crate::subject::Subject;
+use crate::topics::invoke::SURVIVES;
 use crate::transcript::{End, Transcript, shortened};
 use crate::world::{MARK, World};
 
@@ -201,11 +203,15 @@ impl Session {
         }
     }
 
-    /// The processes that there are because of it, none of them with a secret on its command line.
+    /// The processes that there are because of it, none of them with a secret on its command line or with an
+    /// environment that is not for it.
     pub(crate) fn processes(&self) -> std::io::Result<Processes> {
         let processes = Processes::of(self.running.pid(), self.world.path())?;
         for process in processes.iter() {
             self.canaries.look_in_command(&process.command);
+        }
+        for (program, marked) in processes.foreign() {
+            self.canaries.look_in_environment(&program, marked);
         }
         Ok(processes)
     }
@@ -213,6 +219,12 @@ impl Session {
     /// Whether there is a secret to look for.
     pub(crate) fn has_secrets(&self) -> bool {
         !self.canaries.are_none()
+    }
+
+    /// Notes that a call has ended the process, and how.
+    pub(crate) fn is_ended(&self, judge: &Judge, what: &str) {
+        let exit = self.running.exit().map_or_else(String::new, |exit| format!(": it {exit}"));
+        judge.fail(SURVIVES, format!("{what} ended it{exit}"));
     }
 
     /// Whether the process is there.

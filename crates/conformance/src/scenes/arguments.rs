@@ -44,7 +44,7 @@ pub(crate) async fn play(run: &Run<'_>, session: &Session) {
 
 /// The arguments of a listed call of the tool that works; none where there is none, so that everything required is
 /// missing as well.
-fn right_arguments(run: &Run<'_>, session: &Session, tool: &str) -> Struct {
+pub(crate) fn right_arguments(run: &Run<'_>, session: &Session, tool: &str) -> Struct {
     let listed = run.calls.and_then(|calls| calls.positive(tool).next());
     let names = run.names(session);
     listed.map(|call| map_to_struct(fill_object(&call.arguments, &names))).unwrap_or_default()
@@ -81,7 +81,7 @@ async fn not_a_number(
 }
 
 /// A value that nobody can take for one of the type, however willing; `None` where anything goes.
-fn wrong_value(property: &Schema) -> Option<Kind> {
+pub(crate) fn wrong_value(property: &Schema) -> Option<Kind> {
     let text = |text: &str| Some(Kind::StringValue(text.to_owned()));
     match property.r#type() {
         SchemaType::String if property.enum_values.is_empty() => Some(Kind::StructValue(Struct {
@@ -113,7 +113,7 @@ async fn refused(
     let what = format!("{} with {argument} {given}", tool.name);
     let transcript = session.invoke(session.call(&tool.name, Some(arguments), None), CALL_LIMIT).await;
     if !session.is_alive() {
-        return run.judge.fail(SURVIVES, format!("{what} ended it"));
+        return session.is_ended(&run.judge, &what);
     }
     listed::judge(run, tool, &transcript);
     match (transcript.error(), transcript.payload()) {

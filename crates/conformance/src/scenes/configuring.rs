@@ -16,21 +16,23 @@ use crate::run::Run;
 use crate::session::{Refusal, Session, Stage};
 use crate::topics::configure::*;
 
+/// What is looked at here.
+const EXCEPT_ACCEPTED: [&Requirement; 10] =
+    [NULL, MISSING, WRONG_TYPE, UNKNOWN, CODE, NAMED, ALL_NAMED, DETAIL, REFUSED, REFUSED_CODE];
+
 /// Why nothing here can be looked at without a configuration to start from.
 const NO_CONFIG: &str = "only --calls tells a configuration it accepts";
 
 pub(crate) async fn play(run: &Run<'_>) {
     if run.config.is_none() {
-        let all = [NULL, MISSING, WRONG_TYPE, UNKNOWN, CODE, NAMED, ALL_NAMED, DETAIL, REFUSED];
-        return run.judge.all_unreached(&all, NO_CONFIG);
+        return run.judge.all_unreached(&EXCEPT_ACCEPTED, NO_CONFIG);
     }
     if run.attributes().is_empty() {
         let none = [NULL, MISSING, WRONG_TYPE, CODE, NAMED, ALL_NAMED, DETAIL];
         run.judge.all_unreached(&none, "it has no configuration");
     }
     if !matches!(attempt(run, |_, _| {}).await, Some(Attempt { answer: Ok(()) })) {
-        let all = [NULL, MISSING, WRONG_TYPE, UNKNOWN, CODE, NAMED, ALL_NAMED, DETAIL, REFUSED];
-        return run.judge.all_unreached(&all, "the right configuration is refused too");
+        return run.judge.all_unreached(&EXCEPT_ACCEPTED, "the right configuration is refused too");
     }
     null(run).await;
     missing(run).await;
@@ -169,7 +171,7 @@ async fn unknown(run: &Run<'_>) {
 async fn listed(run: &Run<'_>) {
     let refused = run.calls.map(|calls| calls.refused_configs.as_slice()).unwrap_or_default();
     if refused.is_empty() {
-        run.judge.unreached(REFUSED, "the calls file lists no refused_configs");
+        run.judge.all_unreached(&[REFUSED, REFUSED_CODE], "the calls file lists no refused_configs");
     }
     for wrong in refused {
         let what = Value::Object(wrong.config.clone());
@@ -182,6 +184,10 @@ async fn listed(run: &Run<'_>) {
             }
         });
         let Some(tried) = tried.await else { continue };
+        if let Err(refusal) = &tried.answer {
+            let tells = !matches!(refusal.code(), Some(Code::Unknown | Code::Unavailable));
+            run.judge.demand(REFUSED_CODE, tells, || format!("{what}: {refusal}"));
+        }
         run.judge.rule(
             REFUSED,
             match tried.answer {

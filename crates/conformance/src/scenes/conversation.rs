@@ -201,6 +201,7 @@ fn without_calls(run: &Run<'_>) {
         invoke::IDEMPOTENT,
         invoke::WORKING_DIRECTORY,
         invoke::CONCURRENT,
+        invoke::NO_CONTEXT,
         invoke::LARGE,
         invoke::HUGE,
         stream::EXIT_SENT,

@@ -1,13 +1,12 @@
 //! Started by hand: without the cookie, and with another one.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use provider_core::CONTRACT;
-use tokio::process::Command;
 
 use crate::Requirement;
 use crate::run::Run;
+use crate::scenes::launching::command;
 use crate::topics::handshake::{NO_COOKIE, WRONG_COOKIE};
 use crate::transcript::shortened;
 use crate::world::World;
@@ -24,20 +23,7 @@ async fn started(run: &Run<'_>, requirement: &'static Requirement, cookie: Optio
     let Ok(world) = World::new(None) else {
         return run.judge.unreached(requirement, "no scratch directory can be made");
     };
-    let mut command = Command::new(&run.subject.program);
-    command
-        .args(&run.subject.args)
-        .env_clear()
-        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
-        .env("HOME", world.home())
-        .env("TMPDIR", world.temporary())
-        .envs(run.subject.env.iter().map(|(name, value)| (name, value)))
-        .env("PLUGIN_PROTOCOL_VERSIONS", "1")
-        .current_dir(world.root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    let mut command = command(run, &world);
     if let Some(cookie) = cookie {
         command.env(CONTRACT.cookie_key, cookie);
     }

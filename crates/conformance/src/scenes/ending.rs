@@ -24,7 +24,7 @@ use crate::transcript::{Terminal, Transcript};
 /// How long the rest of a call may take to be gone.
 pub(crate) const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked at.
-const PACE: Duration = Duration::from_millis(50);
+pub(crate) const PACE: Duration = Duration::from_millis(50);
 /// How long a call may take to show that it runs: with its first event, or with a process.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How much later it is taken to be well under way.
@@ -41,6 +41,10 @@ pub(crate) const NO_LONG_CALL: &str = "the calls file lists no long call";
 
 pub(crate) async fn play(run: &Run<'_>) {
     let Some(call) = run.calls.and_then(|calls| calls.long()) else {
+        // Whether a short call is there to be ended is a matter of luck; that nothing of it stays is not.
+        if let Some(call) = run.calls.and_then(|calls| run.first_of_a_data_source(calls)) {
+            at_once(run, call).await;
+        }
         return run.judge.all_unreached(ALL, NO_LONG_CALL);
     };
     reset(run, call).await;
@@ -92,7 +96,7 @@ impl Underway {
     }
 
     /// Resets the stream, as the kernel does.
-    fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.running.abort();
     }
 }

@@ -1,20 +1,47 @@
 //! Hosts that are less helpful than the kernel.
 
+use std::time::Duration;
+
 use provider_core::wire::map_to_struct;
+use tokio::time::{Instant, sleep};
 
 use crate::Requirement;
 use crate::calls::fill_object;
 use crate::kernel::Conduct;
 use crate::run::Run;
+use crate::scenes::ending::{PACE, SWEEP_LIMIT, Underway, left_over};
 use crate::scenes::listed::CALL_LIMIT;
 use crate::session::{Session, Stage};
 use crate::topics::callback;
 use crate::transcript::Transcript;
 
+/// How long an entry about a cancelled call may take to come.
+const LOG_LIMIT: Duration = Duration::from_secs(5);
+
 pub(crate) async fn play(run: &Run<'_>) {
     under(run, callback::ABSENT, None).await;
     under(run, callback::HANGING, Some(Conduct::Hang)).await;
     under(run, callback::REFUSING, Some(Conduct::Refuse)).await;
+    cancelled(run).await;
+}
+
+/// A call that was cancelled is what a provider has most reason to log: nothing else of its end reaches the kernel.
+async fn cancelled(run: &Run<'_>) {
+    let Some(call) = run.calls.and_then(|calls| calls.long()) else { return };
+    let Some(underway) = Underway::start(run, call, None).await else { return };
+    underway.is_running().await;
+    underway.reset();
+    let session = &underway.session;
+    left_over(&underway.before, || session.processes().ok(), SWEEP_LIMIT).await;
+    // It may take a moment to come; a calls file that says that nothing comes spares the wait.
+    let silent = run.calls.is_some_and(|calls| calls.excuse(callback::LOG.id).is_some());
+    let start = Instant::now();
+    let logged = || session.callbacks.callbacks().iter().any(|callback| callback.rpc == "Log");
+    while !silent && !logged() && start.elapsed() < LOG_LIMIT {
+        sleep(PACE).await;
+    }
+    callback::judge(&run.judge, &session.callbacks.callbacks());
+    session.look_aside();
 }
 
 async fn under(run: &Run<'_>, requirement: &'static Requirement, callbacks: Option<Conduct>) {

@@ -70,7 +70,7 @@ pub(crate) async fn play(
             let _ = session.processes();
         }
         if !session.is_alive() {
-            run.judge.fail(invoke::SURVIVES, format!("{} ended it", call.tool));
+            session.is_ended(&run.judge, &call.tool);
             break;
         }
     }
@@ -91,7 +91,9 @@ fn reasons(run: &Run<'_>, calls: &Calls) {
     judge.unreached(invoke::FINITE, "no listed call ends with a result");
     judge.unreached(invoke::READ_ONLY, "no call of a data source is listed");
     judge.unreached(invoke::IDEMPOTENT, "no call of an idempotent resource is listed");
-    judge.unreached(invoke::WORKING_DIRECTORY, "no listed call has a cwd");
+    let without = calls.calls.iter().all(|call| call.long || call.cwd.is_none());
+    let why = if without { "no listed call has a cwd" } else { "the calls with a cwd broke another rule" };
+    judge.unreached(invoke::WORKING_DIRECTORY, why);
     judge.unreached(stream::EXIT_SENT, "no listed call has an exit_code");
     judge.unreached(stream::CHUNK_ORDER, "no listed call has a stdout or stderr");
 }

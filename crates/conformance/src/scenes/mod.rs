@@ -6,6 +6,7 @@ pub(crate) mod conversation;
 pub(crate) mod cookie;
 pub(crate) mod ending;
 pub(crate) mod hosts;
+pub(crate) mod launching;
 pub(crate) mod listed;
 pub(crate) mod previewing;
 pub(crate) mod rendering;

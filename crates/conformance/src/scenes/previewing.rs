@@ -13,6 +13,7 @@ use tonic::Code;
 use crate::calls::{Call, Expect, fill};
 use crate::processes::Processes;
 use crate::run::Run;
+use crate::scenes::arguments::wrong_value;
 use crate::session::{Refusal, Session};
 use crate::snapshot::{Look, Snapshot, in_words};
 use crate::topics::preview::*;
@@ -193,31 +194,49 @@ fn shows(run: &Run<'_>, call: &Call, response: &pb::PreviewResponse, names: &BTr
 /// Previews with arguments that cannot be meant.
 pub(crate) async fn refused(run: &Run<'_>, session: &Session, unsupported: &Unsupported) {
     for tool in run.schema.tools.iter().filter(|tool| unsupported.get(&tool.name) == Some(&false)) {
-        let required = tool.input_schema.as_ref().is_some_and(|input| !input.required.is_empty());
-        if tool.kind() != ToolKind::Resource || !required {
+        let Some((arguments, what)) = wrong_arguments(tool) else { continue };
+        if tool.kind() != ToolKind::Resource {
             continue;
         }
         let call = pb::ToolCall {
             id: ulid::Ulid::new().to_string(),
             tool_name: tool.name.clone(),
-            arguments: Some(Struct::default()),
+            arguments: Some(arguments),
             call_context: None,
         };
         match session.preview(call).await {
             // A tree is no lie: it may say that the arguments are wrong.
             Ok(_) => {}
             Err(refusal) => run.judge.demand(CODE, refusal.code() == Some(Code::InvalidArgument), || {
-                format!("{} without arguments: {refusal}", tool.name)
+                format!("{} {what}: {refusal}", tool.name)
             }),
         }
     }
     run.judge.unreached(CODE, "no preview was refused");
 }
 
+/// Arguments that nobody can mean, and what they are: none where one is required, else one of another type.
+fn wrong_arguments(tool: &ToolSchema) -> Option<(Struct, String)> {
+    let input = tool.input_schema.as_ref()?;
+    if !input.required.is_empty() {
+        return Some((Struct::default(), "without arguments".to_owned()));
+    }
+    // In the order of their names: there is no other.
+    let properties = std::collections::BTreeMap::from_iter(&input.properties);
+    let (name, wrong) =
+        properties.iter().find_map(|(name, property)| Some((name, wrong_value(property)?)))?;
+    let fields = [((*name).clone(), prost_types::Value { kind: Some(wrong) })].into();
+    Some((Struct { fields }, format!("with a wrong {name}")))
+}
+
 /// Why some rules may have nothing to look at.
 pub(crate) fn reasons(run: &Run<'_>) {
     let all = [SHOWN, CONSISTENT, TREE, TEXTS, UNCHANGED, UNTOUCHED, NO_PROCESS];
+    run.judge.all_unreached(&all, none_seen(run));
+}
+
+/// Why no preview of a listed call has been seen, where none has.
+pub(crate) fn none_seen(run: &Run<'_>) -> &'static str {
     let none = run.schema.tools.iter().all(|tool| tool.kind() != ToolKind::Resource);
-    let why = if none { "it has no resource" } else { "no listed call of a resource has a preview" };
-    run.judge.all_unreached(&all, why);
+    if none { "it has no resource" } else { "no listed call of a resource has a preview" }
 }

@@ -9,6 +9,7 @@ use provider_core::wire::map_to_struct;
 use crate::calls::fill_object;
 use crate::kernel::Conduct;
 use crate::run::Run;
+use crate::scenes::previewing;
 use crate::session::{Session, Stage};
 use crate::topics::{describe, handshake, preview, schema};
 
@@ -128,7 +129,7 @@ async fn previews(run: &Run<'_>, session: &Session) {
             _ => run.judge.unreached(preview::OFFLINE, "the counters of the network cannot be read"),
         }
     }
-    run.judge.unreached(preview::OFFLINE, "no listed call of a resource has a preview");
+    run.judge.unreached(preview::OFFLINE, previewing::none_seen(run));
 }
 
 /// How often the process' network was asked to send something, by kind. A try that fails counts too: there is no

@@ -107,7 +107,8 @@ fn send(session: &Session, signal: Signal) {
     }
 }
 
-async fn signalled(session: &Session, signal: Signal, limit: Duration) -> Option<Exit> {
+/// Sends a signal and waits for the end of the process.
+pub(crate) async fn signalled(session: &Session, signal: Signal, limit: Duration) -> Option<Exit> {
     send(session, signal);
     timeout(limit, session.running.exited()).await.ok()
 }

@@ -1,7 +1,8 @@
 //! Calls that no agent means to make: of unknown tools, many at once, far too large.
 
 use futures_util::future::join_all;
-use harness_proto::schema::v1::SchemaType;
+use harness_proto::common::v1::CallContext;
+use harness_proto::schema::v1::{Schema, SchemaType};
 use harness_proto::tool::v1 as pb;
 use pb::{ToolErrorCategory, ToolKind, ToolSchema};
 use prost_types::value::Kind;
@@ -10,8 +11,9 @@ use tonic::Code;
 
 use crate::Requirement;
 use crate::run::Run;
+use crate::scenes::arguments::right_arguments;
 use crate::scenes::listed::{self, CALL_LIMIT, Proven};
-use crate::session::Session;
+use crate::session::{SESSION, Session};
 use crate::topics::{invoke, stream};
 use crate::transcript::{End, status_in_words};
 
@@ -25,12 +27,21 @@ pub(crate) async fn play(run: &Run<'_>, session: &Session, proven: Option<&Prove
     match proven {
         Some(proven) => {
             concurrent(run, session, proven).await;
-            large(run, session, proven, invoke::LARGE, 1 << 20).await;
-            large(run, session, proven, invoke::HUGE, 8 << 20).await;
+            nowhere(run, session, proven).await;
         }
         None => {
-            let all = [invoke::CONCURRENT, invoke::LARGE, invoke::HUGE];
-            run.judge.all_unreached(&all, "no listed call of a data source ends with a result");
+            let why = "no listed call of a data source ends with a result";
+            run.judge.all_unreached(&[invoke::CONCURRENT, invoke::NO_CONTEXT], why);
+        }
+    }
+    match with_a_text(run, session, proven) {
+        Some(trial) => {
+            large(run, session, &trial, invoke::LARGE, 1 << 20).await;
+            large(run, session, &trial, invoke::HUGE, 8 << 20).await;
+        }
+        None => {
+            let why = "no tool with a call in the calls file has a text among its arguments";
+            run.judge.all_unreached(&[invoke::LARGE, invoke::HUGE], why);
         }
     }
 }
@@ -67,7 +78,7 @@ async fn no_call(run: &Run<'_>, session: &Session) {
 
 fn survived(run: &Run<'_>, session: &Session, what: &str) {
     if !session.is_alive() {
-        run.judge.fail(invoke::SURVIVES, format!("{what} ended it"));
+        session.is_ended(&run.judge, what);
     }
 }
 
@@ -134,29 +145,72 @@ async fn concurrent(run: &Run<'_>, session: &Session, proven: &Proven) {
     }
 }
 
-/// Gives one argument a text of that many bytes, which may well be refused.
+/// Calls without a context, and with no more of one than a frontend's own action has.
+async fn nowhere(run: &Run<'_>, session: &Session, proven: &Proven) {
+    let only_session = CallContext { session_id: SESSION.to_owned(), ..CallContext::default() };
+    for context in [None, Some(only_session)] {
+        let what = if context.is_none() { "without a context" } else { "with a session only" };
+        let call = session.call(&proven.tool, Some(proven.arguments.clone()), None);
+        let call = pb::ToolCall { call_context: context, ..call };
+        let transcript = session.invoke(call, CALL_LIMIT).await;
+        run.judge.demand(invoke::NO_CONTEXT, transcript.first_terminal().is_some(), || {
+            format!("{} {what} ended with {}", proven.tool, transcript.ending())
+        });
+    }
+    survived(run, session, "a call without a context");
+}
+
+/// A call that is made with one text among its arguments replaced.
+struct Trial<'a> {
+    tool: &'a str,
+    argument: &'a str,
+    arguments: Struct,
+    cwd: Option<&'a str>,
+}
+
+/// The proven call if it has a text, else any tool with a call in the calls file that has one, data sources first.
+fn with_a_text<'a>(run: &'a Run<'_>, session: &Session, proven: Option<&'a Proven>) -> Option<Trial<'a>> {
+    let is_text = |(_, property): &(&String, &Schema)| {
+        property.r#type() == SchemaType::String && property.enum_values.is_empty()
+    };
+    let text = |tool: &'a ToolSchema| {
+        let input = tool.input_schema.as_ref()?;
+        let texts = input.properties.iter().filter(is_text).map(|(name, _)| name.as_str());
+        // What must be given is what the tool works on. The rest is in no order.
+        texts.min_by_key(|name| (!input.required.iter().any(|required| required == name), *name))
+    };
+    if let Some(proven) = proven
+        && let Some(argument) = run.tool(&proven.tool).and_then(text)
+    {
+        let (arguments, cwd) = (proven.arguments.clone(), proven.cwd.as_deref());
+        return Some(Trial { tool: &proven.tool, argument, arguments, cwd });
+    }
+    let calls = run.calls?;
+    let listed = |tool: &&ToolSchema| calls.calls.iter().any(|call| call.tool == tool.name);
+    let mut tools: Vec<&ToolSchema> = run.schema.tools.iter().filter(listed).collect();
+    tools.retain(|tool| run.may_be_tried(tool));
+    tools.sort_by_key(|tool| tool.kind() != ToolKind::DataSource);
+    let trial = |tool: &'a ToolSchema| {
+        let arguments = right_arguments(run, session, &tool.name);
+        Some(Trial { tool: &tool.name, argument: text(tool)?, arguments, cwd: None })
+    };
+    tools.into_iter().find_map(trial)
+}
+
+/// Makes the call with a text of that many bytes, which may well be refused.
 async fn large(
     run: &Run<'_>,
     session: &Session,
-    proven: &Proven,
+    trial: &Trial<'_>,
     requirement: &'static Requirement,
     bytes: usize,
 ) {
-    let Some(tool) = run.tool(&proven.tool) else { return };
-    let properties = tool.input_schema.iter().flat_map(|input| &input.properties);
-    let text = properties
-        .filter(|(_, property)| property.r#type() == SchemaType::String && property.enum_values.is_empty())
-        .map(|(name, _)| name)
-        .next();
-    let Some(name) = text else {
-        return run.judge.unreached(requirement, format!("{} has no text among its arguments", tool.name));
-    };
-    let mut arguments = proven.arguments.clone();
-    arguments.fields.insert(name.clone(), Value { kind: Some(Kind::StringValue("x".repeat(bytes))) });
-    let call = session.call(&proven.tool, Some(arguments), proven.cwd.as_deref());
-    let transcript = session.invoke(call, CALL_LIMIT).await;
+    let mut arguments = trial.arguments.clone();
+    let value = Value { kind: Some(Kind::StringValue("x".repeat(bytes))) };
+    arguments.fields.insert(trial.argument.to_owned(), value);
+    let transcript = session.invoke(session.call(trial.tool, Some(arguments), trial.cwd), CALL_LIMIT).await;
     run.judge.demand(requirement, transcript.first_terminal().is_some(), || {
-        format!("{} ended with {}", proven.tool, transcript.ending())
+        format!("{} ended with {}", trial.tool, transcript.ending())
     });
     survived(run, session, "a large argument");
 }

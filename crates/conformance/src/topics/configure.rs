@@ -33,4 +33,7 @@ requirements! {
     REFUSED = "CONFIGURE-10" Must
         "What the calls file says is wrong is refused",
         "a status that mentions what the calls file lists";
+    REFUSED_CODE = "CONFIGURE-11" Must
+        "A refusal is no crash",
+        "for what the calls file says is wrong a code that is neither UNKNOWN nor UNAVAILABLE";
 }

@@ -30,4 +30,16 @@ requirements! {
     LOG_LINES = "HANDSHAKE-09" Must
         "JSON lines on stderr have texts as @level, @message and @timestamp",
         "strings: anything else panics the host library";
+    STDIN = "HANDSHAKE-10" Must
+        "It leaves its standard input alone",
+        "nothing read from it: it is that of the host";
+    ENCRYPTED = "HANDSHAKE-11" Must
+        "It does not serve a host in the clear that asks for TLS",
+        "with PLUGIN_CLIENT_CERT its own certificate in the handshake line, or an end without a line";
+    MULTIPLEXED = "HANDSHAKE-12" Should
+        "It tells a host that asks for multiplexing whether it does that",
+        "with PLUGIN_MULTIPLEX_GRPC true or false as the seventh field of the handshake line";
+    AFTER_KILL = "HANDSHAKE-13" Must
+        "It starts where it was killed before",
+        "an answer from a second process with the home and the files of one that was killed";
 }

@@ -77,6 +77,9 @@ requirements! {
     NO_HUMAN = "INVOKE-22" Must
         "An interactive tool that is invoked anyway says that nobody is there",
         "one error event PERMISSION_DENIED";
+    NO_CONTEXT = "INVOKE-23" Must
+        "A call from nowhere is answered",
+        "one terminal event for a call without a context, and for one with a session only, as TriggerAction makes it";
 }
 
 /// Holds how a call ended against the rules for every call.

@@ -12,4 +12,7 @@ requirements! {
     COMMANDS = "SECRET-03" Must
         "A secret of the configuration is on no command line",
         "no process of the provider's with the value of a sensitive attribute among its arguments";
+    ENVIRONMENT = "SECRET-04" Must
+        "What its environment happens to hold is not passed on",
+        "no process of another program with a variable that only the provider was given";
 }

@@ -59,8 +59,10 @@ pub(crate) fn judge(judge: &Judge, tool: Tool<'_>, transcript: &Transcript) {
         }
         (Some(index), _) => {
             judge.pass(TERMINAL);
-            let extra = transcript.events.len() - index - 1;
-            judge.demand(NOTHING_AFTER, extra == 0, || format!("{name} sent {extra} more"));
+            let extra: Vec<_> = transcript.events[index + 1..].iter().map(Option::as_ref).map(word).collect();
+            judge.demand(NOTHING_AFTER, extra.is_empty(), || {
+                format!("{name} sent after it: {}", extra.join(", "))
+            });
         }
         // A failure that comes as a status has a rule of its own.
         (None, End::Status(_)) => {}
@@ -72,6 +74,19 @@ pub(crate) fn judge(judge: &Judge, tool: Tool<'_>, transcript: &Transcript) {
     exits(judge, tool, transcript);
     for event in &transcript.events {
         one_event(judge, name, event.as_ref());
+    }
+}
+
+/// What an event is called on the wire.
+fn word(event: Option<&Event>) -> &'static str {
+    match event {
+        Some(Event::OutputChunk(_)) => "output_chunk",
+        Some(Event::Progress(_)) => "progress",
+        Some(Event::PartialResult(_)) => "partial_result",
+        Some(Event::ExitStatus(_)) => "exit_status",
+        Some(Event::Result(_)) => "result",
+        Some(Event::Error(_)) => "error",
+        None => "an event that says nothing",
     }
 }
 

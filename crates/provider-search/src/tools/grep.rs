@@ -29,6 +29,8 @@ const FEW: u64 = 3;
 const AROUND_FEW: usize = 2;
 /// Hits are sent as partial results this far apart.
 const PARTIAL_PAUSE: Duration = Duration::from_millis(100);
+/// A pattern of more bytes is a text sent by mistake. It would take long to be made ready, and that cannot be stopped.
+const LONGEST_PATTERN: usize = 64 << 10;
 /// Threads beyond this many would wait for each other.
 const MOST_THREADS: usize = 12;
 
@@ -288,6 +290,13 @@ impl Request {
         if args.pattern.is_empty() {
             let message =
                 "pattern: it is empty and would match every line; use read_file to see a whole file";
+            return Err(ToolError::invalid_arguments(message));
+        }
+        if args.pattern.len() > LONGEST_PATTERN {
+            let message = format!(
+                "pattern: it has {} bytes, and at most {LONGEST_PATTERN} are taken; search for a part of it",
+                args.pattern.len()
+            );
             return Err(ToolError::invalid_arguments(message));
         }
         let on = |flag: Option<bool>| flag.unwrap_or(false);

@@ -458,3 +458,13 @@ async fn names_that_are_no_text_are_shown_escaped_and_can_be_given_back() {
     let again = grep(&sandbox, json!({"pattern": "needle", "path": r"caf\xe9.txt"})).await;
     assert_eq!(again["total_matches"], 1);
 }
+
+#[tokio::test]
+async fn a_pattern_too_long_to_be_meant_is_refused_before_it_is_made_ready() {
+    let sandbox = Sandbox::new().await;
+    let outcome = sandbox.call("grep", json!({"pattern": "x".repeat(8 << 20)})).await;
+    let message = refused(&outcome, "invalid_arguments", "");
+    contains(&message, &["pattern", "8388608 bytes", "at most 65536"]);
+    let payload = grep(&sandbox, json!({"pattern": "x".repeat(64 << 10)})).await;
+    assert_eq!(payload["total_matches"], 0);
+}
