@@ -9,9 +9,11 @@ pub mod fs_kill;
 pub mod fs_swap;
 pub mod fuzz_edit;
 pub mod fuzz_patch;
+pub mod glob_compare;
 mod process;
 mod random;
 pub mod search_compare;
+mod search_tree;
 mod tree;
 
 use std::cell::Cell;
@@ -40,6 +42,7 @@ pub const STRESSES: &[Stress] = &[
     fs_swap::STRESS,
     fuzz_edit::STRESS,
     fuzz_patch::STRESS,
+    glob_compare::STRESS,
     search_compare::STRESS,
 ];
 

@@ -1,6 +1,4 @@
 //! What grep finds, beside what ripgrep finds, for patterns made of words that are in the tree.
-//!
-//! By default the tree is made up; `STRESS_TREE` names another one, such as the sources of a kernel.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,6 +18,7 @@ use provider_search::engine::matcher::{Case, Options, Pattern};
 use provider_search::engine::stop::Stop;
 use provider_search::engine::walk;
 
+use super::search_tree::SearchTree;
 use super::{Random, Run, Stress};
 
 /// The run.
@@ -29,9 +28,6 @@ pub const STRESS: Stress = Stress {
     short_rounds: 60,
     run,
 };
-
-/// Names the tree to compare on.
-const TREE: &str = "STRESS_TREE";
 
 /// One comparison: how both are asked.
 struct Question {
@@ -44,22 +40,14 @@ struct Question {
 }
 
 fn run(run: &Run) -> anyhow::Result<String> {
-    let made_up = tempfile::tempdir()?;
-    let tree = match std::env::var_os(TREE) {
-        Some(tree) => PathBuf::from(tree),
-        None => {
-            make_up(made_up.path(), &mut Random::new(run.seed(), u64::MAX))?;
-            made_up.path().to_path_buf()
-        }
-    };
+    let SearchTree { path: tree, files, .. } = &SearchTree::of(run)?;
     let roots = Roots::open(&[tree.to_string_lossy().into_owned()], Path::new("/"))?;
     let start = roots.directory(0)?;
-    let files = some_files(&tree)?;
     let (mut hits, mut with_hits) = (0_u64, 0_u64);
     while let Some(mut random) = run.next_round() {
-        let question = question(&files, &mut random);
+        let question = question(files, &mut random);
         let found = ours(&start, &question)?;
-        let expected = theirs(&tree, &question)?;
+        let expected = theirs(tree, &question)?;
         let lines: BTreeSet<_> = found.files.iter().flat_map(places).collect();
         if lines != expected {
             let missing: Vec<_> = expected.difference(&lines).take(5).map(shown).collect();
@@ -203,106 +191,4 @@ fn words(files: &[PathBuf], random: &mut Random) -> Vec<String> {
         text.split(|byte| !is_letter(byte)).filter(|word| word.len() > 2 && word.len() < 30).collect();
     let at = random.below(all.len().saturating_sub(20));
     all.iter().skip(at).take(20).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-/// Files below a directory, a few of each folder.
-fn some_files(tree: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![tree.to_path_buf()]);
-    while let Some(folder) = folders.pop() {
-        let mut of_folder = 0;
-        let mut entries: Vec<_> = fs::read_dir(&folder)?.filter_map(Result::ok).collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() && of_folder < 5 {
-                of_folder += 1;
-                files.push(entry.path());
-            }
-        }
-    }
-    Ok(files)
-}
-
-/// Words that the files of a tree made up have.
-const WORDS: &[&str] = &[
-    "alpha",
-    "beta_gamma",
-    "Delta",
-    "kernel_lock",
-    "mutex",
-    "return",
-    "static",
-    "void",
-    "struct",
-    "fn",
-    "let",
-    "impl",
-    "HTTP",
-    "x86_64",
-    "err",
-    "buffer->next",
-    "free(",
-    "0xdead",
-    "naïve",
-    "straße",
-];
-
-/// Makes up a tree with repositories in it, ignore files of every kind, and files that are no plain text.
-fn make_up(root: &Path, random: &mut Random) -> anyhow::Result<()> {
-    fs::create_dir(root.join(".git"))?;
-    fs::create_dir(root.join(".git/info"))?;
-    fs::write(root.join(".git/info/exclude"), "excluded*\n")?;
-    fs::write(root.join(".gitignore"), "*.log\n/build/\n!keep.log\n**/gen/*.c\n")?;
-    fs::write(root.join(".ignore"), "private\n")?;
-    let mut folders = vec![root.to_path_buf()];
-    for number in 0..60 {
-        let parent = random.pick(&folders).context("no folder")?.clone();
-        let name = random
-            .pick(&["src", "gen", "build", "private", ".hidden", "excluded", "a b", "lib"])
-            .context("no name")?;
-        let folder = parent
-            .join(format!("{name}{}", if random.once_in(2) { String::new() } else { number.to_string() }));
-        fs::create_dir_all(&folder)?;
-        match random.below(10) {
-            0 => fs::write(folder.join(".gitignore"), "*.h\n!alpha.h\n/lib\n")?,
-            1 => fs::write(folder.join(".ignore"), "*.rs\n!keep.rs\n")?,
-            2 => fs::write(folder.join(".rgignore"), "!*.log\n*.txt\n")?,
-            3 => fs::create_dir_all(folder.join(".git"))?,
-            _ => {}
-        }
-        for _ in 0..random.below(8) {
-            let stem = random.pick(&["alpha", "keep", "main", "excluded", "x"]).context("no stem")?;
-            let extension =
-                random.pick(&["c", "h", "rs", "log", "txt", "bin", "mk"]).context("no extension")?;
-            fs::write(folder.join(format!("{stem}.{extension}")), contents(random))?;
-        }
-        folders.push(folder);
-    }
-    Ok(())
-}
-
-fn contents(random: &mut Random) -> Vec<u8> {
-    let mut text = Vec::new();
-    for _ in 0..random.below(60) {
-        for _ in 0..random.below(9) {
-            text.extend_from_slice(random.pick(WORDS).copied().unwrap_or_default().as_bytes());
-            text.extend_from_slice([" ", "_", ";", "\t", ", "][random.below(5)].as_bytes());
-        }
-        text.extend_from_slice(if random.once_in(12) { b"\r\n" } else { b"\n" });
-    }
-    match random.below(12) {
-        0 => text.push(0),
-        1 => text.insert(0, 0xe9),
-        2 => text.truncate(text.len().saturating_sub(1)),
-        3 => {
-            let utf_16 =
-                String::from_utf8_lossy(&text).encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
-            text = [b"\xff\xfe".to_vec(), utf_16].concat();
-        }
-        4 => text = text.repeat(1 + random.below(40)),
-        _ => {}
-    }
-    text
 }

@@ -1,0 +1,114 @@
+//! `cargo xtask bench`: what has a budget, measured beside a peer in one run, written to `docs/benchmarks.md`.
+
+mod commands;
+mod figures;
+mod files;
+mod machine;
+mod searches;
+mod start;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+
+use figures::Section;
+
+/// Arguments of `cargo xtask bench`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Print the page instead of writing docs/benchmarks.md.
+    #[arg(long)]
+    dry_run: bool,
+    /// A large tree to search: the sources of a kernel, of a registry, or both. Needs rg and fd, the newest, in PATH.
+    #[arg(long)]
+    tree: Option<PathBuf>,
+    /// Measure only this, which implies --dry-run: calls, files, exec, flood, search, cancel or many. Can be repeated.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Measure programs that were built before.
+    #[arg(long)]
+    no_build: bool,
+}
+
+/// What is measured, by name, and whether it needs the large tree.
+const PARTS: &[(&str, bool, fn(&Bench) -> anyhow::Result<Section>)] = &[
+    ("calls", false, start::calls),
+    ("files", false, files::files),
+    ("exec", false, commands::commands),
+    ("flood", false, commands::floods),
+    ("search", true, searches::searches),
+    ("cancel", true, searches::cancels),
+    ("many", false, searches::many),
+];
+
+/// The programs that are measured, and the client.
+const PROGRAMS: [&str; 4] = ["bench-client", "provider-exec", "provider-filesystem", "provider-search"];
+
+/// Builds the providers as they are packaged, measures, and writes the page.
+///
+/// # Errors
+/// A provider cannot be built or does not answer as it should; a program to compare with is missing.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let root = crate::workspace_root();
+    let bench = Bench::new(&root, arguments)?;
+    if let Some(unknown) = arguments.only.iter().find(|only| !PARTS.iter().any(|(name, ..)| name == only)) {
+        let names: Vec<_> = PARTS.iter().map(|(name, ..)| *name).collect();
+        bail!("--only {unknown}: there is {}", names.join(", "));
+    }
+    let mut page = machine::heading();
+    for (name, needs_tree, measure) in PARTS {
+        if !arguments.only.is_empty() && !arguments.only.iter().any(|only| only == name) {
+            continue;
+        }
+        if *needs_tree && arguments.tree.is_none() {
+            let _ = write!(page, "\nNot measured in this run, for lack of `--tree`: {name}.\n");
+            continue;
+        }
+        page.push_str(&measure(&bench).context(*name)?.to_string());
+    }
+    if arguments.dry_run || !arguments.only.is_empty() {
+        use std::io::Write as _;
+        std::io::stdout().write_all(page.as_bytes())?;
+        return Ok(());
+    }
+    let path = root.join("docs/benchmarks.md");
+    std::fs::write(&path, page).with_context(|| path.display().to_string())
+}
+
+/// The programs, built, and what they are measured on.
+struct Bench {
+    programs: PathBuf,
+    tree: Option<PathBuf>,
+}
+
+impl Bench {
+    fn new(root: &Path, arguments: &Arguments) -> anyhow::Result<Self> {
+        if !arguments.no_build {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let mut command = Command::new(cargo);
+            command.current_dir(root).args(["build", "--profile", "dist"]);
+            command.args(PROGRAMS.iter().flat_map(|name| ["--package", name]));
+            ensure!(command.status()?.success(), "the programs do not build");
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let tree = arguments.tree.as_ref().map(|tree| tree.canonicalize().context("--tree")).transpose()?;
+        Ok(Self { programs: target.join("dist"), tree })
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// What the client measures when it is called so.
+    fn client(&self, what: &str, provider: &str) -> anyhow::Result<Value> {
+        let mut command = Command::new(self.program("bench-client"));
+        command.arg(what).arg(self.program(provider)).stderr(Stdio::inherit());
+        command.args(&self.tree);
+        let output = command.output()?;
+        ensure!(output.status.success(), "bench-client {what} fails");
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
