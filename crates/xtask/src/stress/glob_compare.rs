@@ -160,9 +160,9 @@ fn explained(
         return Ok(BTreeSet::new());
     }
     let mut may_be = BTreeSet::new();
-    let explicit = question
-        .segments()
-        .any(|segment| segment.starts_with('.') || !segment.contains(['*', '?', '[', '{']));
+    let is_explicit =
+        |segment: &str| segment.starts_with(['.', '{']) || !segment.contains(['*', '?', '[', '{']);
+    let explicit = question.segments().any(is_explicit);
     let spelled = question.segments().any(|segment| segment.starts_with('['));
     let escaped: Vec<_> = question
         .segments()
