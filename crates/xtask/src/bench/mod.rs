@@ -33,8 +33,11 @@ pub struct Arguments {
     no_build: bool,
 }
 
+/// Measures the rows of one section.
+type Measure = fn(&Bench) -> anyhow::Result<Section>;
+
 /// What is measured, by name, and whether it needs the large tree.
-const PARTS: &[(&str, bool, fn(&Bench) -> anyhow::Result<Section>)] = &[
+const PARTS: &[(&str, bool, Measure)] = &[
     ("calls", false, start::calls),
     ("files", false, files::files),
     ("exec", false, commands::commands),

@@ -36,7 +36,8 @@ struct Question {
 }
 
 fn run(run: &Run) -> anyhow::Result<String> {
-    let tree = SearchTree::of(run)?;
+    // Of `.rgignore`, which glob reads like ripgrep, fd knows nothing; of `.fdignore` glob does not.
+    let tree = SearchTree::of(run, ".ignore")?;
     let fd = fd()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -40,7 +40,7 @@ struct Question {
 }
 
 fn run(run: &Run) -> anyhow::Result<String> {
-    let SearchTree { path: tree, files, .. } = &SearchTree::of(run)?;
+    let SearchTree { path: tree, files, .. } = &SearchTree::of(run, ".rgignore")?;
     let roots = Roots::open(&[tree.to_string_lossy().into_owned()], Path::new("/"))?;
     let start = roots.directory(0)?;
     let (mut hits, mut with_hits) = (0_u64, 0_u64);

@@ -22,14 +22,14 @@ pub(super) struct SearchTree {
 }
 
 impl SearchTree {
-    /// The tree of a run.
-    pub(super) fn of(run: &Run) -> anyhow::Result<Self> {
+    /// The tree of a run, for a comparison with a program that reads ignore files of the name `own` before others.
+    pub(super) fn of(run: &Run, own: &str) -> anyhow::Result<Self> {
         let (path, made_up) = match std::env::var_os(TREE) {
             Some(tree) => (PathBuf::from(tree).canonicalize().context(TREE)?, None),
             None => {
                 let made_up = tempfile::tempdir()?;
                 let path = made_up.path().canonicalize()?;
-                make_up(&path, &mut Random::new(run.seed(), u64::MAX))?;
+                make_up(&path, own, &mut Random::new(run.seed(), u64::MAX))?;
                 (path, Some(made_up))
             }
         };
@@ -83,7 +83,7 @@ const WORDS: &[&str] = &[
 
 /// Makes up a tree with repositories in it, ignore files of every kind, names that look like patterns, and files that
 /// are no plain text.
-fn make_up(root: &Path, random: &mut Random) -> anyhow::Result<()> {
+fn make_up(root: &Path, own: &str, random: &mut Random) -> anyhow::Result<()> {
     fs::create_dir(root.join(".git"))?;
     fs::create_dir(root.join(".git/info"))?;
     fs::write(root.join(".git/info/exclude"), "excluded*\n")?;
@@ -101,7 +101,7 @@ fn make_up(root: &Path, random: &mut Random) -> anyhow::Result<()> {
         match random.below(10) {
             0 => fs::write(folder.join(".gitignore"), "*.h\n!alpha.h\n/lib\n")?,
             1 => fs::write(folder.join(".ignore"), "*.rs\n!keep.rs\n")?,
-            2 => fs::write(folder.join(".rgignore"), "!*.log\n*.txt\n")?,
+            2 => fs::write(folder.join(own), "!*.log\n*.txt\n")?,
             3 => fs::create_dir_all(folder.join(".git"))?,
             _ => {}
         }
