@@ -11,6 +11,8 @@ use crate::spread;
 
 /// Calls of each kind that are cancelled.
 const TIMES: u32 = 50;
+/// Calls that would go on for longer are cancelled within this time.
+const COURSE: Duration = Duration::from_millis(800);
 /// The thread that keeps in memory what was walked; it works for no call.
 const KEEPER: &str = "keep-tree";
 /// A process that did nothing for so long is done.
@@ -47,7 +49,7 @@ async fn cancelled(binary: &Path, tree: &Path, tool: &str, arguments: &Value) ->
     let mut ends = Vec::new();
     for number in 0..TIMES {
         let mut stream = provider.begin(tool, arguments).await?;
-        let due = whole * (number + 1) / (TIMES + 2);
+        let due = whole.min(COURSE) * (number + 1) / (TIMES + 2);
         let read = async { while let Ok(Some(_)) = stream.message().await {} };
         let ended = tokio::time::timeout(due, read).await.is_ok();
         let begun = Instant::now();
