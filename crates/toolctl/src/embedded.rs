@@ -16,6 +16,7 @@ const PROVIDERS: &[(&str, Run)] = &[
     ("filesystem", provider_core::run::<provider_filesystem::Filesystem>),
     ("search", provider_core::run::<provider_search::Search>),
     ("exec", provider_core::run::<provider_exec::Exec>),
+    ("web", provider_core::run::<provider_web::Web>),
     ("user", provider_core::run::<provider_user::User>),
     ("task", provider_core::run::<provider_task::Tasks>),
     ("agent", provider_core::run::<provider_agent::Agents>),

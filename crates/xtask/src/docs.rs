@@ -64,6 +64,7 @@ pub(crate) fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse
         declared::<provider_filesystem::Filesystem>()?,
         declared::<provider_search::Search>()?,
         declared::<provider_exec::Exec>()?,
+        declared::<provider_web::Web>()?,
         declared::<provider_user::User>()?,
         declared::<provider_task::Tasks>()?,
         declared::<provider_agent::Agents>()?,
