@@ -9,7 +9,6 @@ use provider_core::supervisor::sandbox::Policy;
 use provider_core::supervisor::{
     EXTRA_DESCRIPTOR, Files, Job, Limits, Pipes, StartError, Supervisor, Terminal, memory_file, null,
 };
-use rustix::pipe::PipeFlags;
 
 use crate::environment::Variables;
 use crate::process::{Input, Output, Process};
@@ -110,9 +109,9 @@ fn streams(directory: OwnedFd, stdin: &Stdin, extra: Option<OwnedFd>) -> io::Res
         Stdin::Null | Stdin::Terminal(_) => (null()?, Input::None),
         Stdin::Text(text) => (memory_file("stdin", text.as_bytes())?, Input::None),
         Stdin::Open(_) => {
-            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            let (reader, writer) = std::io::pipe()?;
             rustix::io::ioctl_fionbio(&writer, true)?;
-            (reader, Input::Pipe(writer))
+            (reader.into(), Input::Pipe(writer.into()))
         }
     };
     let (pipes, writers) = Pipes::new()?;

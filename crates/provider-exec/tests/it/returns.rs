@@ -86,6 +86,15 @@ async fn standard_input_is_empty_unless_it_is_given() {
     let python = place.run("python3 -c 'input()'").await;
     assert_eq!(python["exit_code"], 1);
     assert!(python["output"].as_str().unwrap().contains("EOFError"), "{python}");
+    // A search without a path reads standard input where there is something to read.
+    std::fs::write(place.root.join("a.txt"), "needle\n").unwrap();
+    let found = place.run("command -v rg >/dev/null || exit 99; rg needle | wc -l").await;
+    if found["exit_code"] == 99 {
+        assert!(std::env::var_os("CI").is_none(), "this test needs rg");
+        eprintln!("rg is not installed");
+    } else {
+        assert_eq!(found["output"], "1\n", "{found}");
+    }
     let given = place.bash(json!({ "command": "read x; echo got:$x; cat", "stdin": "one\ntwo" })).await;
     assert_eq!(given.payload()["output"], "got:one\ntwo");
 }
