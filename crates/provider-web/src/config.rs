@@ -8,6 +8,9 @@ use http_guard::{Guard, Limits, PatternError, Policy, Resolver, Settings, root_c
 use provider_core::Secret;
 use provider_core::prelude::*;
 
+use crate::search::{Backend, Mapping, Service};
+use crate::searcher::Searcher;
+
 /// Configuration of the web provider.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct WebConfig {
@@ -51,6 +54,15 @@ pub struct WebConfig {
     pub proxy: Option<Secret>,
     /// A PEM file of certificates that are trusted besides those of the web, such as a company's own.
     pub ca_file: Option<String>,
+    /// What kind of service answers web_search. Without one there are no searches.
+    pub search_backend: Option<Backend>,
+    /// Where the search service is: the address of a SearXNG instance, or for generic an address with {query} and perhaps
+    /// {limit} and {key} in it. Its host may be private. Default: the home of Brave and Tavily.
+    pub search_url: Option<String>,
+    /// The key that the search service wants.
+    pub search_api_key: Option<Secret>,
+    /// What is where in the answer of a generic search service.
+    pub search_mapping: Option<Mapping>,
     /// Where state is kept; by default below the user's state folder.
     pub state_dir: Option<String>,
 }
@@ -116,10 +128,14 @@ impl WebConfig {
 
     /// The client that only goes where this configuration lets it.
     pub(crate) fn guard(&self, setup: &Setup) -> Result<Guard, ToolError> {
+        self.guard_with(self.policy()?, setup)
+    }
+
+    fn guard_with(&self, policy: Policy, setup: &Setup) -> Result<Guard, ToolError> {
         let agent = HeaderValue::from_str(&self.user_agent)
             .map_err(|_| wrong("user_agent", "has characters that cannot stand in a header"))?;
         Ok(Guard::new(Settings {
-            policy: self.policy()?,
+            policy,
             resolver: self.resolver()?,
             proxy: self
                 .proxy
@@ -130,6 +146,29 @@ impl WebConfig {
             extra_roots: self.roots(setup)?,
             user_agent: Some(agent),
         }))
+    }
+
+    /// The search service, if there is one. Its client reaches the service's host, private or not, and no other site.
+    pub(crate) fn searcher(&self, setup: &Setup) -> Result<Option<Searcher>, ToolError> {
+        let Some(backend) = self.search_backend else {
+            let unused = [
+                ("search_url", self.search_url.is_some()),
+                ("search_api_key", self.search_api_key.is_some()),
+            ];
+            return match unused.into_iter().find(|(_, is_set)| *is_set) {
+                Some((attribute, _)) => {
+                    Err(wrong(attribute, "is of no use without search_backend; set that too"))
+                }
+                None => Ok(None),
+            };
+        };
+        let mapping = self.search_mapping.clone().unwrap_or_default();
+        let service = Service::new(backend, self.search_url.as_deref(), self.search_api_key.clone(), mapping)
+            .map_err(|error| wrong(error.attribute, error.problem))?;
+        let policy = Policy::default()
+            .with_private([service.host()])
+            .map_err(|_| wrong("search_url", "has a host that cannot be reached"))?;
+        Ok(Some(Searcher::new(service, self.guard_with(policy, setup)?)))
     }
 
     fn policy(&self) -> Result<Policy, ToolError> {

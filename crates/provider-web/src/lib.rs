@@ -12,6 +12,7 @@ mod rate;
 mod readings;
 mod robots;
 pub mod search;
+mod searcher;
 pub mod text;
 mod tools;
 

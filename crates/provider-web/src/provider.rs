@@ -8,8 +8,10 @@ use crate::config::{Media, RobotsWanted, WebConfig, wrong};
 use crate::rate::Rates;
 use crate::readings::Readings;
 use crate::robots::Robots;
+use crate::searcher::Searcher;
 use crate::tools::http_request::HttpRequest;
 use crate::tools::web_fetch::WebFetch;
+use crate::tools::web_search::WebSearch;
 
 /// The web, as far as the configuration lets it be reached.
 pub struct Web {
@@ -25,6 +27,8 @@ pub struct Web {
     /// `None` where nothing is kept.
     pub(crate) cache: Option<Arc<Store>>,
     pub(crate) readings: Readings,
+    /// `None` where no search service is configured.
+    pub(crate) searcher: Option<Searcher>,
 }
 
 impl Provider for Web {
@@ -45,12 +49,14 @@ impl Provider for Web {
             robots,
             cache: cache(&config, &setup)?,
             readings: Readings::default(),
+            searcher: config.searcher(&setup)?,
             user_agent: config.user_agent,
         })
     }
 
     fn tools(tools: &mut Tools<Self>) {
         tools.data_source::<WebFetch>();
+        tools.data_source::<WebSearch>();
         tools.resource::<HttpRequest>().with_preview();
     }
 }

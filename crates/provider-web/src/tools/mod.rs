@@ -2,6 +2,7 @@
 
 pub(crate) mod http_request;
 pub(crate) mod web_fetch;
+pub(crate) mod web_search;
 
 /// What every result of the web carries.
 pub(crate) const UNTRUSTED: &str =

@@ -6,6 +6,7 @@ mod configured;
 mod fetched;
 mod reach;
 mod requests;
+mod searches;
 
 use http_guard::testing::NameServer;
 use provider_core::testing::Harness;
