@@ -49,7 +49,7 @@ pub(super) fn of_status(backend: Backend, incoming: Incoming<'_>) -> Result<(), 
             "the search service refuses answers in JSON (status 403): enable json under search.formats in the settings of the \
              SearXNG instance, or let it in at its limiter",
         ),
-        401 | 402 | 403 => SearchError::NotAccepted(
+        401..=403 => SearchError::NotAccepted(
             "the search service does not accept the key, or the key's plan does not cover this; check search_api_key",
         ),
         300..=399 => SearchError::Changed("it redirects to somewhere else"),
