@@ -43,8 +43,8 @@ fn what_it_would_not_accept_is_seen() {
         let complaint = read(agent, lock).unwrap_err();
         assert!(complaint.contains(part), "{complaint}");
     }
-    refused(AGENT, &LOCK.replace("source ", "sauce "), "sauce");
+    refused(AGENT, &LOCK.replace("source ", "sauce "), "\"source\" is required");
     refused(AGENT, &LOCK.replace("sha256:", "md5:"), "checksum");
     refused(AGENT, &LOCK.replace("\"0.1.0\"", "\"0.2.0\""), "nothing that is locked fits");
-    refused(&AGENT.replace("[\".\"]", "[path.root]"), LOCK, "path");
+    refused(&AGENT.replace("[\".\"]", "[path.root]"), LOCK, "ariable");
 }

@@ -165,15 +165,16 @@ fn what_makes_no_service_is_refused_by_attribute() {
     let refused = |backend, url, key: Option<&str>| {
         Service::new(backend, url, key.map(secret), Mapping::default()).unwrap_err().to_string()
     };
-    let mut messages = Vec::new();
-    messages.push(refused(Backend::Searxng, None, None));
-    messages.push(refused(Backend::Brave, None, None));
-    messages.push(refused(Backend::Tavily, None, Some(" ")));
-    messages.push(refused(Backend::Generic, Some("https://g.example/"), None));
-    messages.push(refused(Backend::Searxng, Some("search.example"), None));
-    messages.push(refused(Backend::Searxng, Some("file:///etc"), None));
-    messages.push(refused(Backend::Searxng, Some("https://u:p@s.example"), None));
-    messages.push(refused(Backend::Brave, None, Some("a\nb")));
+    let messages = [
+        refused(Backend::Searxng, None, None),
+        refused(Backend::Brave, None, None),
+        refused(Backend::Tavily, None, Some(" ")),
+        refused(Backend::Generic, Some("https://g.example/"), None),
+        refused(Backend::Searxng, Some("search.example"), None),
+        refused(Backend::Searxng, Some("file:///etc"), None),
+        refused(Backend::Searxng, Some("https://u:p@s.example"), None),
+        refused(Backend::Brave, None, Some("a\nb")),
+    ];
     assert_eq!(
         messages,
         [
