@@ -35,6 +35,10 @@ pub(crate) async fn play(run: &Run<'_>, session: &Session, proven: Option<&Prove
         }
     }
     match with_a_text(run, session, proven) {
+        Some(trial) if !ends(session, &trial).await => {
+            let why = format!("{} ends without a terminal event, whatever it is given", trial.tool);
+            run.judge.all_unreached(&[invoke::LARGE, invoke::HUGE], &why);
+        }
         Some(trial) => {
             large(run, session, &trial, invoke::LARGE, 1 << 20).await;
             large(run, session, &trial, invoke::HUGE, 8 << 20).await;
@@ -195,6 +199,12 @@ fn with_a_text<'a>(run: &'a Run<'_>, session: &Session, proven: Option<&'a Prove
         Some(Trial { tool: &tool.name, argument: text(tool)?, arguments, cwd: None })
     };
     tools.into_iter().find_map(trial)
+}
+
+/// Whether the call ends with a terminal event as it stands. Where it does not, its size has nothing to do with it.
+async fn ends(session: &Session, trial: &Trial<'_>) -> bool {
+    let call = session.call(trial.tool, Some(trial.arguments.clone()), trial.cwd);
+    session.invoke(call, CALL_LIMIT).await.first_terminal().is_some()
 }
 
 /// Makes the call with a text of that many bytes, which may well be refused.
