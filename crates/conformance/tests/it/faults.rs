@@ -197,20 +197,23 @@ fn every_fault_breaks_its_requirement_and_no_other() {
     let faults: Vec<_> = FAULTS.iter().filter(|(fault, _)| chosen(fault)).collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
-        let mut wrong = String::new();
+        let mut wrong = Vec::new();
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             let Some((fault, expected)) = faults.get(index) else { return wrong };
             let misjudged = misjudged(fault, expected);
             // A run of all takes a while; this tells how far it is where the output is shown.
             println!("{fault} {}", misjudged.as_deref().unwrap_or("ok"));
-            wrong.extend(misjudged);
+            wrong.extend(misjudged.map(|_| (*fault, *expected)));
         }
     };
-    let wrong: String = std::thread::scope(|scope| {
+    let wrong: Vec<(&str, &str)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
+    // On a busy machine a provider can miss a time by no fault of its own. What is broken by design is so again, alone.
+    let wrong: String =
+        wrong.into_iter().filter_map(|(fault, expected)| misjudged(fault, expected)).collect();
     assert!(wrong.is_empty(), "{wrong}");
 }
 
