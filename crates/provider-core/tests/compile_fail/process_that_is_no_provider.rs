@@ -1,0 +1,5 @@
+struct Demo;
+
+fn main() -> std::process::ExitCode {
+    provider_core::run::<Demo>()
+}

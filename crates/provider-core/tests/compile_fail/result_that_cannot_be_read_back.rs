@@ -1,0 +1,37 @@
+use provider_core::prelude::*;
+
+struct Demo;
+
+impl Provider for Demo {
+    const NAME: &'static str = "demo";
+    const VERSION: &'static str = "0.1.0";
+    type Config = NoConfig;
+    async fn configure(_: NoConfig, _: Setup) -> Result<Self, ToolError> {
+        Ok(Self)
+    }
+    fn tools(_: &mut Tools<Self>) {}
+}
+
+/// Nothing.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Nothing {}
+
+struct Wrong;
+
+/// Only written.
+#[derive(Serialize, JsonSchema)]
+struct Written {}
+
+impl DataSource for Wrong {
+    const NAME: &'static str = "wrong";
+    const CONCURRENCY: Concurrency = Concurrency::Shared;
+    type Provider = Demo;
+    type Args = Nothing;
+    type Output = Written;
+    type Stream = Silent;
+    async fn invoke(_: Arc<Demo>, _: Nothing, _: Cx<Silent>) -> Result<Written, ToolError> {
+        Ok(Written {})
+    }
+}
+
+fn main() {}
