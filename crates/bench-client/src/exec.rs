@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use crate::process::guards_memory;
+use crate::flood::Watch;
 use crate::provider::Provider;
 use crate::spread;
 
@@ -53,12 +53,14 @@ async fn streams(binary: &Path, folder: &Path) -> anyhow::Result<Value> {
     let (mut streamed, mut from_pipe, mut guard) = (Vec::new(), Vec::new(), 0);
     for _ in 0..STREAMS {
         let call = json!({"command": command, "timeout_ms": 600_000});
+        let watch = Watch::start(provider.pid());
         let answer = provider.call("bash", &call).await?;
+        guard = guard.max(watch.stop());
         ensure!(answer.output == STREAMED, "{} bytes arrived", answer.output);
         streamed.push(answer.result()?.1);
-        guard = guard.max(guards_memory(provider.pid()));
         from_pipe.push(piped(&command)?);
     }
+    ensure!(guard > 0, "no guard was seen");
     let peak = provider.stop().await?;
     Ok(json!({
         "streamed_bytes": STREAMED,

@@ -43,13 +43,13 @@ async fn flood(binary: &Path, command: &str, limit: u64) -> anyhow::Result<Value
 }
 
 /// A thread that looks at the guards again and again, since they end with their commands.
-struct Watch {
+pub(crate) struct Watch {
     over: Arc<AtomicBool>,
     most: Arc<AtomicU64>,
 }
 
 impl Watch {
-    fn start(pid: u32) -> Self {
+    pub(crate) fn start(pid: u32) -> Self {
         let watch = Self { over: Arc::default(), most: Arc::default() };
         let (over, most) = (watch.over.clone(), watch.most.clone());
         std::thread::spawn(move || {
@@ -61,7 +61,7 @@ impl Watch {
         watch
     }
 
-    fn stop(self) -> u64 {
+    pub(crate) fn stop(self) -> u64 {
         self.over.store(true, Ordering::Relaxed);
         self.most.load(Ordering::Relaxed)
     }

@@ -36,8 +36,8 @@ pub struct AgentConfig {
     /// Paths outside the working directory that runners may write, such as the folder of an agent's own settings.
     #[serde(default)]
     pub write_paths: Vec<String>,
-    /// Names of environment variables that runners get besides PATH, HOME, LANG, LC_*, TERM, TMPDIR, USER and SHELL; an
-    /// agent's key, for example.
+    /// Names of environment variables that runners get besides PATH, HOME, LANG, LC_*, TERM, TMPDIR, USER, SHELL,
+    /// XDG_CONFIG_HOME and XDG_STATE_HOME; an agent's key, for example.
     #[serde(default)]
     pub env_pass: Vec<String>,
     /// Where output of runners is kept; by default below the user's state folder.

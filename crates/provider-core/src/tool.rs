@@ -170,7 +170,7 @@ pub fn configured_path(configured: &str, base: &Path) -> PathBuf {
 /// assert!(folder.is_none_or(|folder| folder.ends_with("pluggable-harness")));
 /// ```
 pub fn default_state_folder() -> Option<PathBuf> {
-    let below_home = || Some(std::env::home_dir()?.join(".local/state"));
+    let below_home = || Some(std::env::home_dir().filter(|home| home.is_absolute())?.join(".local/state"));
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     Some(state.or_else(below_home)?.join("pluggable-harness"))
 }

@@ -24,19 +24,12 @@ const MARK: &str = "__login_path__";
 
 /// The PATH that commands get.
 #[derive(Debug, Default)]
-pub(crate) struct LoginPath(OnceCell<Option<OsString>>);
+pub(crate) struct LoginPath(OnceCell<CommandPath>);
 
 impl LoginPath {
     /// The login shell's PATH with what this process has besides; this process's own where the shell does not tell.
     pub(crate) async fn get(&self, supervisor: &Supervisor, environment: &Environment) -> Option<&OsStr> {
-        let path = self.0.get_or_init(|| async {
-            let own = environment.get("PATH").map(OsStr::to_owned);
-            match ask(supervisor, environment).await {
-                Some(login) => join(&login, own.as_deref()),
-                None => own,
-            }
-        });
-        path.await.as_deref()
+        self.0.get_or_init(|| found(supervisor, environment)).await.path.as_deref()
     }
 }
 
@@ -51,12 +44,15 @@ pub struct CommandPath {
 
 /// Asks for the PATH that commands get, as a provider does.
 pub async fn command_path() -> CommandPath {
-    let supervisor = Supervisor::default();
-    let Ok(environment) = Environment::new(std::env::vars_os(), &[], &BTreeMap::new()) else {
-        return CommandPath { path: std::env::var_os("PATH"), from_login_shell: false };
-    };
+    match Environment::new(std::env::vars_os(), &[], &BTreeMap::new()) {
+        Ok(environment) => found(&Supervisor::default(), &environment).await,
+        Err(_) => CommandPath { path: std::env::var_os("PATH"), from_login_shell: false },
+    }
+}
+
+async fn found(supervisor: &Supervisor, environment: &Environment) -> CommandPath {
     let own = environment.get("PATH").map(OsStr::to_owned);
-    match ask(&supervisor, &environment).await {
+    match ask(supervisor, environment).await {
         Some(login) => CommandPath { path: join(&login, own.as_deref()), from_login_shell: true },
         None => CommandPath { path: own, from_login_shell: false },
     }

@@ -8,21 +8,25 @@ use crate::journal::Journal;
 /// kill by whoever clears up. Only empty ones go: what somebody else put there meanwhile keeps its directory.
 pub(crate) struct Made<'a> {
     journal: &'a Journal,
+    /// What was noted as going to be made, whoever made it in the end.
+    expected: Vec<JailPath>,
     directories: Vec<JailPath>,
 }
 
 impl<'a> Made<'a> {
     /// None as yet.
     pub(crate) fn new(journal: &'a Journal) -> Self {
-        Self { journal, directories: Vec::new() }
+        Self { journal, expected: Vec::new(), directories: Vec::new() }
     }
 
     /// Makes `directory` and those above it that are missing.
     pub(crate) fn make(&mut self, directory: &JailPath) -> Result<(), PathError> {
-        let mut missing = Some(directory.clone());
+        // By the names that they get, whatever links lead there.
+        let mut missing = directory.resolved().ok();
         while let Some(path) = missing.filter(|path| matches!(path.exists(), Ok(false))) {
             self.journal.expect_directory(&path);
             missing = path.parent();
+            self.expected.push(path);
         }
         self.directories.extend(directory.create_dir_all()?);
         Ok(())
@@ -35,16 +39,13 @@ impl<'a> Made<'a> {
 
     /// Leaves them where they are.
     pub(crate) fn stay(mut self) {
-        self.directories.iter().for_each(|directory| self.journal.directory_stays(directory));
         self.directories.clear();
     }
 }
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        for directory in self.directories.iter().rev() {
-            let _ = directory.remove_dir();
-            self.journal.directory_stays(directory);
-        }
+        self.directories.iter().rev().for_each(|directory| drop(directory.remove_dir()));
+        self.expected.iter().for_each(|directory| self.journal.directory_stays(directory));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -224,8 +225,7 @@ impl Installation {
         if lock_file == before && path.exists() {
             return Ok(());
         }
-        let mode =
-            fs::metadata(&path).map_or(0o644, |found| std::os::unix::fs::MetadataExt::mode(&found) & 0o7777);
+        let mode = fs::metadata(&path).map_or(0o644, |found| found.mode() & 0o7777);
         atomic::write(&path, lock_file.text().as_bytes(), mode)
             .map_err(|error| io_error("write", &path, error))
     }
@@ -301,8 +301,7 @@ fn put(program: &Program) -> Result<(), InstallError> {
     let _held = atomic::lock(folder).map_err(|error| io_error("lock", folder, error))?;
     atomic::sweep(folder).map_err(|error| io_error("tidy", folder, error))?;
     if matches!(program.change(true), Ok(Change::Keep(_))) {
-        let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-        return fs::set_permissions(&program.path, mode)
+        return fs::set_permissions(&program.path, fs::Permissions::from_mode(0o755))
             .map_err(|error| io_error("change", &program.path, error));
     }
     atomic::write(&program.path, &program.content, 0o755)

@@ -69,7 +69,6 @@ impl Place {
 
 #[test]
 fn a_release_is_put_in_the_cache_and_recorded() {
-    use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     place.release("dist", "1.0.0", "one");
     fs::create_dir(place.path("project")).unwrap();

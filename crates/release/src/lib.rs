@@ -24,7 +24,7 @@ pub use builder::{Builder, Described};
 pub use cache::PluginCache;
 pub use hash::{Sha256, WrongHash};
 pub use install::{Change, InstallError, Installation, Request};
-pub use lock_file::{LockFile, LockFileError, Row};
+pub use lock_file::{LockFile, LockFileError, Row, hcl_string};
 pub use manifest::{Artifact, FORMAT_VERSION, Manifest, Provider};
 pub use platform::{Platform, PlatformError};
 pub use source::{Release, ReleaseError};

@@ -136,13 +136,13 @@ impl LockFile {
         }
         let block = format!(
             "\nprovider {} {{\n  source      = {}\n  version     = {}\n  resolved_at = {}\n{}  checksums = {}\n}}\n",
-            quoted(&row.name),
-            quoted(&row.source),
-            quoted(&row.version.to_string()),
-            quoted(moment),
+            hcl_string(&row.name),
+            hcl_string(&row.source),
+            hcl_string(&row.version.to_string()),
+            hcl_string(moment),
             row.category
                 .as_deref()
-                .map_or_else(String::new, |word| format!("  category    = {}\n", quoted(word))),
+                .map_or_else(String::new, |word| format!("  category    = {}\n", hcl_string(word))),
             checksums(row, "  "),
         );
         self.text.push_str(&block.replace('\n', line_end));
@@ -225,11 +225,11 @@ struct Edits<'a> {
 
 impl Edits<'_> {
     fn row(&mut self, block: &Block, row: &Row, moment: &str) {
-        self.value(block, "source", &quoted(&row.source));
-        self.value(block, "version", &quoted(&row.version.to_string()));
-        self.value(block, "resolved_at", &quoted(moment));
+        self.value(block, "source", &hcl_string(&row.source));
+        self.value(block, "version", &hcl_string(&row.version.to_string()));
+        self.value(block, "resolved_at", &hcl_string(moment));
         if let (Some(category), true) = (&row.category, block.body.has_attribute("category")) {
-            self.value(block, "category", &quoted(category));
+            self.value(block, "category", &hcl_string(category));
         }
         match object(block) {
             Some(object) if entries_can_stay(object, row) => self.entries(object, row),
@@ -260,7 +260,7 @@ impl Edits<'_> {
         for (key, hash) in object.iter() {
             let wanted = key_text(key).and_then(|key| row.checksums.get(&key.parse().ok()?));
             if let (Some(wanted), Some(range)) = (wanted, self.range(hash.expr())) {
-                self.list.push((range, quoted(&wanted.tagged())));
+                self.list.push((range, hcl_string(&wanted.tagged())));
             }
         }
     }
@@ -299,13 +299,14 @@ fn entries_can_stay(object: &Object, row: &Row) -> bool {
 fn checksums(row: &Row, indent: &str) -> String {
     let lines = row.checksums.iter();
     let lines = lines.map(|(platform, hash)| {
-        format!("{indent}  {} = {}\n", quoted(platform.as_str()), quoted(&hash.tagged()))
+        format!("{indent}  {} = {}\n", hcl_string(platform.as_str()), hcl_string(&hash.tagged()))
     });
     format!("{{\n{}{indent}}}", lines.collect::<String>())
 }
 
 /// A string of HCL, in which `${` and `%{` mean themselves.
-pub(crate) fn quoted(text: &str) -> String {
+#[must_use]
+pub fn hcl_string(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     json.replace("${", "$${").replace("%{", "%%{")
 }

@@ -141,7 +141,7 @@ fn two_rows_of_one_provider_are_refused() {
 #[test]
 fn strings_mean_themselves() {
     for text in ["plain", "a\"b\\c", "${env}", "%{if}", "tab\tand\nline", "käse"] {
-        let source = format!("a = {}\n", quoted(text));
+        let source = format!("a = {}\n", hcl_string(text));
         let body = hcl_edit::parser::parse_body(&source).unwrap();
         assert_eq!(body.get_attribute("a").unwrap().value.as_str(), Some(text), "{source}");
     }

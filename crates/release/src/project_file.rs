@@ -3,7 +3,7 @@
 use semver::Version;
 use serde_json::{Map, Value};
 
-use crate::lock_file::quoted;
+use crate::lock_file::hcl_string;
 
 /// A provider as `agent.hcl` names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,8 @@ pub fn required_providers(entries: &[Entry]) -> String {
         format!(
             "  {:width$} = {{ source = {}, version = {} }}\n",
             entry.name,
-            quoted(&entry.source),
-            quoted(&constraint)
+            hcl_string(&entry.source),
+            hcl_string(&constraint)
         )
     });
     format!("required_providers {{\n{}}}\n", lines.collect::<String>())
@@ -50,7 +50,7 @@ pub fn agent_hcl(entries: &[Entry]) -> String {
             entry.configuration.iter().map(|(key, value)| format!("  {key:width$} = {}\n", hcl(value)));
         let body: String = lines.collect();
         let body = if body.is_empty() { "{}".to_owned() } else { format!("{{\n{body}}}") };
-        format!("\nprovider {} {body}\n", quoted(&entry.name))
+        format!("\nprovider {} {body}\n", hcl_string(&entry.name))
     });
     required_providers(entries) + &blocks.collect::<String>()
 }
@@ -58,11 +58,11 @@ pub fn agent_hcl(entries: &[Entry]) -> String {
 /// A value in HCL's syntax.
 fn hcl(value: &Value) -> String {
     match value {
-        Value::String(text) => quoted(text),
+        Value::String(text) => hcl_string(text),
         Value::Array(items) => format!("[{}]", items.iter().map(hcl).collect::<Vec<_>>().join(", ")),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{} = {}", quoted(key), hcl(value)));
+            let entries = map.iter().map(|(key, value)| format!("{} = {}", hcl_string(key), hcl(value)));
             format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
         }
         plain => plain.to_string(),

@@ -152,9 +152,13 @@ impl<'a> Tree<'a> {
     }
 
     /// Sends a signal to the whole group of the process that `member` was, if it still is that process, and the kernel
-    /// can do that by a handle.
+    /// can do that by a handle. The handle is that of the group's leader; once that was collected, there is none.
     fn signal_group(&self, member: &Stat, signal: Signal) {
-        let Ok(handle) = pidfd_open(member.pid, PidfdFlags::empty()) else { return };
+        let leader = Pid::from_raw(member.group);
+        let Some(handle) = leader.and_then(|leader| pidfd_open(leader, PidfdFlags::empty()).ok()) else {
+            return;
+        };
+        // As long as the same process is in the same group, the group's number belongs to nobody else.
         let same = |now: Stat| (now.start, now.group) == (member.start, member.group);
         if self.proc.stat(member.pid).is_some_and(same) {
             send_to_group(&handle, signal);

@@ -1,7 +1,6 @@
 //! The chores behind `cargo xtask`, one module each, so that tests can run them too.
 
 pub mod bench;
-mod claims;
 pub mod dist;
 pub mod docs;
 pub mod new_provider;

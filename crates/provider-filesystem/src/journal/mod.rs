@@ -271,9 +271,16 @@ impl Work {
 
     /// Lets nobody take it back, later or after a kill.
     fn forget(&self) {
+        self.withdraw();
+        if let Some(written) = &self.written {
+            written.forget_kept(&self.entry.header.id);
+        }
+    }
+
+    /// Lets nobody take it back after a kill. What it kept stays until it is forgotten.
+    fn withdraw(&self) {
         if let Some(written) = &self.written {
             let _ = std::fs::remove_file(&written.path);
-            written.forget_kept(&self.entry.header.id);
         }
     }
 

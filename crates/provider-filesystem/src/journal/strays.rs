@@ -56,10 +56,12 @@ impl Strays {
     pub(super) fn note(&self, base: &Path, directory: &JailPath, note: Note) {
         let (root, name) = (directory.root().real_path(), directory.real_absolute());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let notes = all.entry(root.to_owned()).or_insert_with(|| {
-            let file = if note == Note::Stays { None } else { create(base, root).ok() };
-            Notes { file, temporary: HashSet::new() }
-        });
+        if note == Note::Stays && !all.contains_key(root) {
+            return;
+        }
+        let notes = all
+            .entry(root.to_owned())
+            .or_insert_with(|| Notes { file: create(base, root).ok(), temporary: HashSet::new() });
         if note == Note::Temporary && !notes.temporary.insert(name.clone()) {
             return;
         }

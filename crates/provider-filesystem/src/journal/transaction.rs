@@ -190,6 +190,8 @@ impl Transaction {
         let Some(first) = self.steps.first().and_then(|step| step.paths().first().copied().cloned()) else {
             return Ok(Done { change_id: None });
         };
+        // Neither what is taken back nor what is done from here on may stop half-way; a cancel is asked about below.
+        patience::see_through();
         filesystem.recover_pending().into_iter().for_each(|note| cx.note(note));
         let root = filesystem.place(&first, cx)?;
         let intent = Intent {
@@ -205,11 +207,12 @@ impl Transaction {
             drop(self.ready);
             return Err(taken_back(cancelled, &work.roll_back(&filesystem.journal, &filesystem.roots), cx));
         }
-        patience::see_through();
         // Directories that were made for it are taken back with it from here on.
         for step in work.steps() {
-            if let Step::MakeDirectory { path } = step {
-                filesystem.journal.directory_stays(&filesystem.place(path, cx)?);
+            if let Step::MakeDirectory { path } = step
+                && let Ok(path) = filesystem.place(path, cx)
+            {
+                filesystem.journal.directory_stays(&path);
             }
         }
         let several =
@@ -225,14 +228,20 @@ impl Transaction {
                     taken_back(error, &work.roll_back(&filesystem.journal, &filesystem.roots), cx)
                 }
                 // Then what was done before may be all that is left of it.
-                Removed::ForGood(_) => error,
+                Removed::ForGood(_) => {
+                    work.forget();
+                    error
+                }
             });
         }
         let removed = performer.removed;
         self.effects.into_iter().for_each(|effect| cx.effects().record(effect));
         let made = match removed {
             Removed::Kept => work.commit(&filesystem.journal),
-            Removed::ForGood(reason) => Err(reason),
+            Removed::ForGood(reason) => {
+                work.forget();
+                Err(reason)
+            }
         };
         match made {
             Ok(id) => Ok(Done { change_id: Some(id) }),
@@ -341,17 +350,19 @@ impl Performer<'_> {
         ready: &Ready,
     ) -> Result<(), ToolError> {
         let _held = if matches!(ready, Ready::Locked { .. }) { None } else { Some(path.hold()?) };
-        match self.work.depot() {
-            Some(depot) => match path.set_aside(depot, slot, id, &mut |_| ask(self.cx)) {
+        let reason = match (&self.removed, self.work.depot()) {
+            (Removed::ForGood(reason), _) => reason.clone(),
+            (Removed::Kept, None) => self.work.unkept.clone().unwrap_or_default(),
+            (Removed::Kept, Some(depot)) => match path.set_aside(depot, slot, id, &mut |_| ask(self.cx)) {
                 Err(error) if error.is_depot_unusable() => {
-                    // Nobody may take back the steps before this one, once what they rest on begins to go.
-                    self.work.forget();
-                    self.remove_for_good(path, id, error.to_string())
+                    // Nobody may take back the steps before this one after a kill, once what they rest on begins to go.
+                    self.work.withdraw();
+                    format!("the state folder has no room to keep {path}, or cannot be written")
                 }
-                other => Ok(other?),
+                other => return Ok(other?),
             },
-            None => self.remove_for_good(path, id, self.work.unkept.clone().unwrap_or_default()),
-        }
+        };
+        self.remove_for_good(path, id, reason)
     }
 
     /// Removes without keeping, where there is nowhere to keep it. What was removed when the call is given up stays

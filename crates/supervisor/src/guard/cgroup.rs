@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::io::Errno;
@@ -18,9 +18,9 @@ use rustix::io::Errno;
 const PREFIX: &str = "guarded-";
 /// How often a fresh group may be taken away before it is locked.
 const ATTEMPTS: u32 = 4;
-/// How often to look whether the last members of a group, which are dead, are gone.
-const LOOKS: u32 = 100;
-/// Between two of these looks.
+/// How long to wait for the last members of a group, which are dead, to be gone.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Between two looks at them.
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(crate) struct Cgroup {
@@ -94,12 +94,14 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for _ in 0..LOOKS {
-            match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
-                // Who has been killed is a member until the kernel has taken it apart.
-                Err(Errno::BUSY) => std::thread::sleep(PAUSE),
-                _ => return,
-            }
+        let limit = Instant::now() + PATIENCE;
+        // Who has been killed is a member until the kernel has taken it apart.
+        while unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) == Err(Errno::BUSY)
+            && Instant::now() < limit
+        {
+            // So is, in its way, the group of a guard that was killed inside the job.
+            remove_abandoned(&self.group);
+            std::thread::sleep(PAUSE);
         }
     }
 }
@@ -188,9 +190,9 @@ mod tests {
         remove_abandoned(&parent);
         use std::os::unix::process::ExitStatusExt;
         assert_eq!(left.wait().unwrap().signal(), Some(9));
-        let limit = std::time::Instant::now() + Duration::from_secs(30);
+        let limit = Instant::now() + Duration::from_secs(30);
         while exists(&name) {
-            assert!(std::time::Instant::now() < limit, "the abandoned group is still there");
+            assert!(Instant::now() < limit, "the abandoned group is still there");
             std::thread::sleep(PAUSE);
         }
         assert!(exists(&living.name));

@@ -33,8 +33,9 @@ impl Watch {
         }
         self.next = Instant::now() + INTERVAL;
         if let Some(most) = self.limits.processes {
-            let counted = cgroup.and_then(|cgroup| cgroup.count(most).ok());
-            if counted.map_or_else(|| tree.has_more_than(most), |count| count > most) {
+            // The group's list is the quicker one, but what has moved into a group below is not in it.
+            let in_group = cgroup.and_then(|cgroup| cgroup.count(most).ok()).unwrap_or_default();
+            if in_group > most || tree.has_more_than(most) {
                 return Some(Limit::Processes);
             }
         }

@@ -7,15 +7,19 @@ use release::{
 };
 use serde_json::{Value, json};
 use tool_host::catalogue::FORMAT_VERSION;
+use tool_host::{CallError, Category};
 
 use crate::cli::{Agent, Install};
 use crate::exit::{Exit, Failure};
 use crate::shell::Shell;
 
-pub(super) fn run(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
-    match args.agent {
-        Agent::Harness => harness(args, shell),
-    }
+pub(super) async fn run(args: Install, shell: &Shell) -> Result<Exit, Failure> {
+    let shell = shell.clone();
+    // An interrupt must not wait for it; whenever it comes, what is installed is whole.
+    let work = tokio::task::spawn_blocking(move || match args.agent {
+        Agent::Harness => harness(&args, &shell),
+    });
+    work.await.unwrap_or_else(|error| Err(failed(error.to_string())))
 }
 
 fn harness(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
@@ -105,17 +109,24 @@ fn to_json(change: &Change) -> Value {
 
 impl From<ReleaseError> for Failure {
     fn from(error: ReleaseError) -> Self {
-        Self::wrong_usage(error.to_string())
+        match error {
+            // The release is wrong, not the command line.
+            ReleaseError::Malformed { .. } | ReleaseError::Tampered { .. } => failed(error.to_string()),
+            _ => Self::wrong_usage(error.to_string()),
+        }
     }
 }
 
 impl From<InstallError> for Failure {
     fn from(error: InstallError) -> Self {
         match error {
-            InstallError::Io { .. } => {
-                tool_host::CallError::new(tool_host::Category::ExecutionFailed, error.to_string()).into()
-            }
+            InstallError::Release(error) => error.into(),
+            InstallError::Io { .. } => failed(error.to_string()),
             _ => Self::wrong_usage(error.to_string()),
         }
     }
+}
+
+fn failed(message: String) -> Failure {
+    CallError::new(Category::ExecutionFailed, message).into()
 }

@@ -34,7 +34,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,
         Command::Dev(args) => dev::run(args, &shell, &mut interrupts).await,
         Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
-        Command::Install(args) => install::run(&args, &shell),
+        Command::Install(args) => interrupts.guard(install::run(args, &shell)).await,
         Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
             let mut script = Vec::new();

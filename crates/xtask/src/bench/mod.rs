@@ -56,11 +56,11 @@ const PROGRAMS: [&str; 4] = ["bench-client", "provider-exec", "provider-filesyst
 /// A provider cannot be built or does not answer as it should; a program to compare with is missing.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let root = crate::workspace_root();
-    let bench = Bench::new(&root, arguments)?;
     if let Some(unknown) = arguments.only.iter().find(|only| !PARTS.iter().any(|(name, ..)| name == only)) {
         let names: Vec<_> = PARTS.iter().map(|(name, ..)| *name).collect();
         bail!("--only {unknown}: there is {}", names.join(", "));
     }
+    let bench = Bench::new(&root, arguments)?;
     let mut page = machine::heading();
     for (name, needs_tree, measure) in PARTS {
         if !arguments.only.is_empty() && !arguments.only.iter().any(|only| only == name) {

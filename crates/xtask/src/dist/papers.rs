@@ -52,7 +52,7 @@ pub(super) fn of(root: &Path, package: &str, target: &str) -> anyhow::Result<Vec
 }
 
 /// What the program links: what is only needed to build it is not in it.
-pub(super) fn linked(root: &Path, package: &str, target: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
+fn linked(root: &Path, package: &str, target: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
     let tree = cargo(
         root,
         &[

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tool_host::{Call, LaunchOptions, Provider, ProviderSource};
+use tool_host::{Call, Provider};
 
-use super::process::{built, object};
+use super::process::{built, call, object, started};
 use super::{Random, Run, Stress};
 
 /// The run.
@@ -95,10 +95,8 @@ impl Trees {
         if let Some(provider) = &self.provider {
             return Ok(provider.clone());
         }
-        let source = ProviderSource::Path(self.binary.clone());
-        let provider = Provider::launch(&source, LaunchOptions::default()).await?;
         let config = json!({ "root": self.folder.path(), "state_dir": self.folder.path().join("state"), "grace_ms": 60 });
-        provider.configure(object(config)?).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        let provider = started(&self.binary, config).await?;
         self.provider = Some(provider.clone());
         Ok(provider)
     }
@@ -117,10 +115,7 @@ impl Trees {
             End::JobKill => arguments["background"] = json!(true),
             _ => {}
         }
-        let call = Call {
-            working_directory: self.folder.path().to_owned(),
-            ..Call::new("bash", object(arguments)?, "s")
-        };
+        let call = call(self.folder.path(), "bash", arguments)?;
         let mut invocation = provider.invoke(call);
         // The tree exists from its first event on; without one there is nothing to end.
         let _ = tokio::time::timeout(LIMIT, invocation.next()).await;

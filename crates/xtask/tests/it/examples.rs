@@ -50,7 +50,9 @@ fn without_example(source: &str) -> (Vec<&str>, usize) {
             }
             None if line.starts_with("/// ```") => has_example = true,
             // An item that is not public ends here.
-            None if line.starts_with(['}', 'f', 's', 'i', 'u']) => has_example = false,
+            None if line.starts_with(|first: char| first == '}' || first.is_ascii_alphabetic()) => {
+                has_example = false;
+            }
             None => {}
         }
     }

@@ -129,8 +129,13 @@ impl Listed {
         Ok(false)
     }
 
+    /// The letters that are options. A percent sign only ends values that stand right behind their letter.
+    fn letters(&self) -> impl Iterator<Item = char> {
+        self.short.chars().filter(|letter| !matches!(letter, ':' | '%'))
+    }
+
     fn words(&self) -> String {
-        let short = self.short.chars().filter(|letter| *letter != ':').map(|letter| format!("-{letter}"));
+        let short = self.letters().map(|letter| format!("-{letter}"));
         let long: Vec<String> =
             self.long.iter().map(|name| format!("--{}", name.trim_end_matches('='))).collect();
         let short: Vec<String> = short.collect();
@@ -143,7 +148,7 @@ impl Listed {
 
     /// The options for the documentation.
     pub(super) fn documented(&self) -> String {
-        let short = self.short.chars().filter(|letter| *letter != ':').map(|letter| format!("`-{letter}`"));
+        let short = self.letters().map(|letter| format!("`-{letter}`"));
         let long = self.long.iter().map(|name| format!("`--{}`", name.trim_end_matches('=')));
         let options: Vec<String> = short.chain(long).collect();
         let operands = match (self.operands, self.prefix) {

@@ -398,6 +398,9 @@ impl Run<'_, '_> {
         let mut at = line;
         let (mut first, mut last) = (None, 0);
         let mut rest = hunk.lines.as_slice();
+        let has = |carriage_return| hunk.lines.iter().any(|line| line.carriage_return == carriage_return);
+        // With both kinds in the patch, and those of the old lines right, it means them.
+        let means_endings = has(true) && has(false) && self.is_faithful(hunk, line);
         while let Some(next) = rest.first() {
             if next.kind == LineKind::Context {
                 at += 1;
@@ -409,7 +412,7 @@ impl Run<'_, '_> {
             let deleted = change.iter().filter(|line| line.kind == LineKind::Delete).count();
             let inserted: Vec<&HunkLine> =
                 change.iter().filter(|line| line.kind == LineKind::Insert).collect();
-            let new = self.new_text((hunk, line), at..at + deleted, &inserted);
+            let new = self.new_text(hunk, means_endings, at..at + deleted, &inserted);
             self.pieces.push((self.file.span(at..at + deleted), new));
             let start = at.saturating_add_signed(self.grown) + 1;
             first.get_or_insert(start);
@@ -429,15 +432,20 @@ impl Run<'_, '_> {
 
     /// The lines that come, with the endings of those that go, and with or without a newline at the end as it was or
     /// as the patch says.
-    fn new_text(&self, at: (&Hunk, usize), old: Range<usize>, inserted: &[&HunkLine]) -> String {
-        let (hunk, _) = at;
+    fn new_text(
+        &self,
+        hunk: &Hunk,
+        means_endings: bool,
+        old: Range<usize>,
+        inserted: &[&HunkLine],
+    ) -> String {
         let file = self.file;
         let mut text = String::new();
         let Some((last, _)) = inserted.split_last() else { return text };
         let at_file_end = old.end == file.len();
         let says = hunk.lines.iter().any(|line| line.no_newline);
         if old.is_empty() && at_file_end && file.ends_without_newline() {
-            text.push_str(self.ending(at, &old, 0, inserted));
+            text.push_str(self.ending(means_endings, &old, 0, inserted));
         }
         for (index, line) in inserted.iter().enumerate() {
             text.push_str(&line.text);
@@ -445,7 +453,7 @@ impl Run<'_, '_> {
             if index + 1 == inserted.len() && at_file_end && bare {
                 break;
             }
-            text.push_str(self.ending(at, &old, index, inserted));
+            text.push_str(self.ending(means_endings, &old, index, inserted));
         }
         text
     }
@@ -459,17 +467,15 @@ impl Run<'_, '_> {
     /// The ending of the line that comes as number `index`.
     fn ending(
         &self,
-        (hunk, start): (&Hunk, usize),
+        means_endings: bool,
         old: &Range<usize>,
         index: usize,
         inserted: &[&HunkLine],
     ) -> &'static str {
         let own = |line: &HunkLine| if line.carriage_return { "\r\n" } else { "\n" };
-        let has = |carriage_return| hunk.lines.iter().any(|line| line.carriage_return == carriage_return);
         let line = inserted.get(index);
         let lines = &self.file.lines;
-        // With both kinds in the patch, and those of the old lines right, it means them.
-        if let (Some(line), true, true, true) = (line, has(true), has(false), self.is_faithful(hunk, start)) {
+        if means_endings && let Some(line) = line {
             return own(line);
         }
         let replaced = lines.get(old.clone()).unwrap_or_default();

@@ -113,9 +113,7 @@ impl Session {
 /// The block that makes the kernel start this program, with where it belongs.
 fn overrides(name: &str, program: &Path) -> String {
     let place = config_file().map_or_else(String::new, |path| format!("# {}\n", path.display()));
-    let path = serde_json::Value::from(program.to_string_lossy());
-    // A template sequence in HCL begins with one of these.
-    let path = path.to_string().replace("${", "$${").replace("%{", "%%{");
+    let path = release::hcl_string(&program.to_string_lossy());
     format!("{place}dev_overrides {{\n  {name} = {path}\n}}\n")
 }
 

@@ -9,7 +9,9 @@ use rustix::process::{Resource, getrlimit};
 use super::{Finding, Status};
 
 pub(super) async fn findings() -> Vec<Finding> {
-    let mut findings = tokio::task::spawn_blocking(try_all).await.unwrap_or_default();
+    let mut findings = tokio::task::spawn_blocking(try_all).await.unwrap_or_else(|error| {
+        vec![Finding::new("sandbox", Status::Fail, format!("could not be tried: {error}"))]
+    });
     findings.push(path().await);
     findings
 }
