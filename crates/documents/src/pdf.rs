@@ -19,7 +19,7 @@ pub struct PdfText {
     pub text: String,
     /// How many pages were read.
     pub read: usize,
-    /// How many there are.
+    /// How many there are to read; where there are more, the text says so at its end.
     pub pages: usize,
 }
 
@@ -50,14 +50,18 @@ pub fn read(bytes: &[u8], mut wants_more: impl FnMut(&str) -> bool) -> Result<Pd
     if document.is_encrypted() {
         return Err(PdfError::Encrypted);
     }
-    let pages = document.page_iter().take(MOST_PAGES).count();
+    let all = document.page_iter().count();
+    let pages = all.min(MOST_PAGES);
     let mut found = PdfText { text: String::new(), read: 0, pages };
     while found.read < pages && wants_more(&found.text) {
         found.read += 1;
         let number = u32::try_from(found.read).unwrap_or(u32::MAX);
         // Writing to a String cannot fail.
-        let _ = writeln!(found.text, "=== page {number} of {pages}");
+        let _ = writeln!(found.text, "=== page {number} of {all}");
         push_page(&mut found.text, &document, number);
+    }
+    if found.read == pages && pages < all {
+        let _ = writeln!(found.text, "[{} more pages are not looked at]", all - pages);
     }
     Ok(found)
 }

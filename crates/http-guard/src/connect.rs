@@ -55,11 +55,7 @@ impl Connector {
     ) -> Result<Box<dyn Stream>, ConnectError> {
         let tcp = match &self.proxy {
             None => first_of(to.addresses()).await.map_err(ConnectError::Tcp)?,
-            Some(proxy) => {
-                let first = to.addresses().first().copied();
-                let first = first.ok_or_else(|| ConnectError::Tcp(no_address()))?;
-                proxy.connect(first).await.map_err(ConnectError::Proxy)?
-            }
+            Some(proxy) => through(proxy, to.addresses()).await?,
         };
         if url.is_https() { self.encrypt(url.host(), tcp).await } else { Ok(Box::new(tcp)) }
     }
@@ -98,6 +94,18 @@ impl Connector {
 
 fn no_address() -> std::io::Error {
     std::io::Error::other("there is no address to connect to")
+}
+
+/// Through the proxy, to the first of the addresses that it can reach.
+async fn through(proxy: &Proxy, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
+    let mut last_error = ConnectError::Tcp(no_address());
+    for address in in_turns(addresses) {
+        match proxy.connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last_error = ConnectError::Proxy(error),
+        }
+    }
+    Err(last_error)
 }
 
 /// The first of the addresses that answers. Each is given a short time alone, so that one that swallows packets does

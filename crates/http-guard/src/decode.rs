@@ -241,6 +241,10 @@ impl Layer {
             Encoding::Deflate if is_zlib(start) => Box::new(flate2::bufread::ZlibDecoder::new(whole)),
             // What some servers understand by deflate.
             Encoding::Deflate => Box::new(flate2::bufread::DeflateDecoder::new(whole)),
+            // The head of a "large window", which HTTP does not have and the decoder would allocate.
+            Encoding::Brotli if start[0] & 0x7f == 0x11 => {
+                return Err(io::Error::other("it needs more memory than is given to brotli"));
+            }
             Encoding::Brotli => Box::new(brotli_decompressor::Decompressor::new(whole, PIECE)),
             Encoding::Zstd => Box::new(Frames::Between(whole)),
         })
@@ -540,6 +544,12 @@ mod tests {
             assert!(data.len() > text.len() / 4 && text.starts_with(&data), "{encoding:?}: {}", data.len());
             assert!(matches!(finish, Finish::Damaged(_)), "{encoding:?}: {finish:?}");
         }
+    }
+
+    #[test]
+    fn a_brotli_window_beyond_what_http_has_is_refused() {
+        let (data, _, finish) = decoded(&[Encoding::Brotli], b"\x11\x1e\x03\xff\x00\xff\x00\xff", 10);
+        assert!(data.is_empty() && matches!(finish, Finish::Damaged(_)), "{finish:?}");
     }
 
     #[test]

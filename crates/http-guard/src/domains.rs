@@ -32,6 +32,7 @@ enum Entry {
     Every,
     At(Host),
     AtOrBelow(String),
+    Below(String),
 }
 
 impl Entry {
@@ -42,7 +43,10 @@ impl Entry {
             (Self::AtOrBelow(domain), Host::Name(name)) => {
                 name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             }
-            (Self::AtOrBelow(_), Host::Address(_)) => false,
+            (Self::Below(domain), Host::Name(name)) => {
+                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.ends_with('.'))
+            }
+            (Self::AtOrBelow(_) | Self::Below(_), Host::Address(_)) => false,
         }
     }
 }
@@ -66,11 +70,6 @@ impl Domains {
             }
         };
         entries.into_iter().map(read).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Whether an entry stands for `host`.
@@ -113,9 +112,9 @@ fn read_private(entry: &str) -> Option<PrivateHost> {
         None => (entry, None),
     };
     let entry = match host.strip_prefix("*.") {
-        // `below` alone: a host that may be private is named, its domain is not.
+        // A host that may be private is named; the domain that it is below is not.
         Some(domain) => match configured_host(domain)? {
-            Host::Name(name) => Entry::AtOrBelow(name),
+            Host::Name(name) => Entry::Below(name),
             Host::Address(_) => return None,
         },
         None => Entry::At(configured_host(host)?),
@@ -189,6 +188,7 @@ mod tests {
         assert!(holds("http://wiki.internal/") && !holds("http://a.wiki.internal/"));
         assert!(holds("http://localhost:3000/") && !holds("http://localhost:3001/"));
         assert!(holds("http://a.lab.example/") && holds("http://[::1]/") && !holds("http://[::1]:81/"));
+        assert!(!holds("http://lab.example/") && !holds("http://evillab.example/"));
         assert!(holds("https://10.0.0.7:8443/") && !holds("http://10.0.0.8/"));
         assert!(PrivateHosts::new(["10.0.0.0/8"]).is_err() && PrivateHosts::new(["a:b"]).is_err());
     }

@@ -154,6 +154,7 @@ impl WebConfig {
             let unused = [
                 ("search_url", self.search_url.is_some()),
                 ("search_api_key", self.search_api_key.is_some()),
+                ("search_mapping", self.search_mapping.is_some()),
             ];
             return match unused.into_iter().find(|(_, is_set)| *is_set) {
                 Some((attribute, _)) => {

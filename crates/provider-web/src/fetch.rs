@@ -93,9 +93,9 @@ impl Web {
         tokio::task::spawn_blocking(move || store.get(&key, &url)).await.ok().flatten()
     }
 
-    async fn keep(&self, key: &Key, entry: &Entry) {
+    async fn keep(&self, key: &Key, entry: Entry) {
         let Some(store) = self.cache.clone() else { return };
-        let (key, entry) = (key.clone(), entry.clone());
+        let key = key.clone();
         let kept = tokio::task::spawn_blocking(move || store.put(&key, &entry)).await;
         // A cache that does not work costs time, nothing else.
         if let Ok(Err(error)) = kept {
@@ -111,7 +111,7 @@ impl Web {
 
     async fn confirmed(&self, key: &Key, mut entry: Entry, response: &Response) -> Entry {
         entry.facts.confirmed(&response.headers, SystemTime::now());
-        self.keep(key, &entry).await;
+        self.keep(key, entry.clone()).await;
         entry
     }
 
@@ -167,7 +167,7 @@ impl Web {
             BodyEnd::Complete | BodyEnd::Capped => Keeping::of(status, &headers, now),
             _ => Keeping::Never,
         };
-        match keeping.fresh_until(now) {
+        match keeping.fresh_until(now).filter(|_| self.cache.is_some()) {
             None => self.forget(key).await,
             Some(until) => {
                 let facts = Facts {
@@ -181,7 +181,7 @@ impl Web {
                     checked_ms: millis(now),
                     fresh_until_ms: millis(until),
                 };
-                self.keep(key, &Entry { facts, body: page.body.clone() }).await;
+                self.keep(key, Entry { facts, body: page.body.clone() }).await;
             }
         }
         page

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::fetch::{Page, READ_ON_FOR};
 use crate::text::{Document, Format};
 
-/// The characters' bytes that are held at most, of all texts together.
+/// The bytes that are held at most, of all texts and images together.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page and the text that was made of it.
@@ -45,7 +45,7 @@ impl Readings {
             !(known.url == url && known.format == format) && known.since.elapsed() < READ_ON_FOR
         });
         held.push_back(Held { url: url.to_owned(), format, since: Instant::now(), reading });
-        let size = |held: &Held| held.reading.document.text.len();
+        let size = |held: &Held| held.reading.document.text.len() + held.reading.page.body.len();
         let mut total: usize = held.iter().map(size).sum();
         while total > MOST_BYTES {
             match held.pop_front() {

@@ -126,11 +126,12 @@ async fn a_full_state_folder_lets_the_tools_work_and_is_said() {
 }
 
 async fn take_away_with_nowhere_to_keep_it(provider: &Confined) {
-    let patch = "*** Begin Patch\n*** Add File: new\n+n\n*** Delete File: f\n*** Update File: g\n*** Move to: moved\n\
+    provider.put("large/h", much());
+    let patch = "*** Begin Patch\n*** Add File: new\n+n\n*** Delete File: f\n*** Delete File: h\n*** Update File: g\n*** Move to: moved\n\
                  @@\n-head\n+first\n*** End Patch\n";
     not_kept(&provider.call("large", "apply_patch", json!({"patch": patch, "force": true})).await);
     assert_eq!(provider.bytes("large/moved"), much().replacen("head", "first", 1).into_bytes());
-    assert!(!provider.at("large/f").exists() && !provider.at("large/g").exists());
+    assert!(["f", "g", "h"].iter().all(|name| !provider.at(&format!("large/{name}")).exists()));
 
     provider.put("large/g", much());
     let arguments = json!({"from": "new", "to": "g", "overwrite": true});

@@ -112,6 +112,20 @@ fn provider(variables: &[(&str, &str)]) -> Command {
     command
 }
 
+#[tokio::test]
+async fn a_directory_that_was_made_through_a_link_stays_when_the_next_provider_starts() {
+    let provider = Launched::new().await;
+    std::fs::create_dir(provider.root.path().join("target")).unwrap();
+    std::os::unix::fs::symlink("target", provider.root.path().join("link")).unwrap();
+    let created = provider.call("create_directory", json!({"path": "link/new"})).await;
+    assert_eq!(created.payload()["created"], true);
+    // What a process has noted of what it makes is looked at when it is gone.
+    let Launched { root, running } = provider;
+    running.stop().await;
+    let next = Launched::with(Launch::new(PROVIDER, CONTRACT), root).await;
+    assert!(next.root.path().join("target/new").is_dir());
+}
+
 #[test]
 fn started_by_hand_it_says_so_in_one_line() {
     for variables in [&[][..], &[(CONTRACT.cookie_key, "wrong")]] {

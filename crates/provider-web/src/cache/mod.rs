@@ -66,8 +66,8 @@ pub(crate) struct Facts {
 }
 
 /// The headers that are kept.
-const KEPT_HEADERS: [&str; 8] =
-    ["content-type", "etag", "last-modified", "cache-control", "expires", "date", "age", "retry-after"];
+const KEPT_HEADERS: [&str; 7] =
+    ["content-type", "etag", "last-modified", "cache-control", "expires", "date", "age"];
 
 /// The headers of a response that are worth keeping.
 pub(crate) fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -98,10 +98,10 @@ impl Facts {
 
     /// Its server has said that it is still the same, with these headers.
     pub(crate) fn confirmed(&mut self, headers: &HeaderMap, now: SystemTime) {
-        for (name, value) in kept_headers(headers) {
-            self.headers.retain(|(known, _)| *known != name);
-            self.headers.push((name, value));
-        }
+        let said = kept_headers(headers);
+        // How old the first answer was says nothing of this one.
+        self.headers.retain(|(known, _)| known != "age" && said.iter().all(|(name, _)| name != known));
+        self.headers.extend(said);
         let keeping = Keeping::of(self.status, &self.header_map(), now);
         self.checked_ms = millis(now);
         self.fresh_until_ms = keeping.fresh_until(now).map_or(0, millis);
@@ -124,6 +124,31 @@ pub(crate) fn millis(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_confirms_it_says_anew() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let mut facts = Facts {
+            url: String::new(),
+            final_url: String::new(),
+            status: 200,
+            redirects: Vec::new(),
+            headers: vec![("age".into(), "500".into()), ("etag".into(), "\"1\"".into())],
+            notes: Vec::new(),
+            is_cut: false,
+            checked_ms: 0,
+            fresh_until_ms: 0,
+        };
+        let mut headers = HeaderMap::new();
+        headers.append("cache-control", HeaderValue::from_static("max-age=600"));
+        facts.confirmed(&headers, now);
+        // Its first age is over, and what it does not repeat still holds.
+        assert_eq!(facts.fresh_until_ms, millis(now + Duration::from_secs(600)));
+        assert_eq!(facts.header("etag"), Some("\"1\""));
+        headers.append("cache-control", HeaderValue::from_static("no-cache"));
+        facts.confirmed(&headers, now);
+        assert!(!facts.is_fresh(now), "{facts:?}");
+    }
 
     #[test]
     fn keys_differ_with_everything_that_was_asked() {

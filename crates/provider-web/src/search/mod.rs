@@ -22,6 +22,7 @@ use url::Url;
 pub use self::failure::SearchError;
 pub use self::generic::Mapping;
 use self::leak::Leak;
+use crate::text::html::words;
 
 /// What kind of service answers searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -174,13 +175,12 @@ impl Service {
             return Err(wrong("search_url", "has no {query} for the words to go".to_owned()));
         }
         let service = Self { backend, address: address.to_owned(), key, mapping };
-        match Url::parse(&service.probe()) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => {}
-            _ => return Err(wrong("search_url", "is no web address; wanted http:// or https://".to_owned())),
-        }
-        if Url::parse(&service.probe())
-            .is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
-        {
+        let url = Url::parse(&service.probe()).ok();
+        let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.host().is_some();
+        let Some(url) = url.filter(is_web) else {
+            return Err(wrong("search_url", "is no web address; wanted http:// or https://".to_owned()));
+        };
+        if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("search_url", "has a password in it; use search_api_key".to_owned()));
         }
         Ok(service)
@@ -249,11 +249,11 @@ impl Found {
     /// A result from what a service sent; `None` for one that leads nowhere.
     fn new(title: &str, url: &str, snippet: &str, published: Option<&str>) -> Option<Self> {
         let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-        let title = plain(title, LONGEST_TITLE);
+        let title = words(title, LONGEST_TITLE);
         let title = if title.is_empty() { url.as_str().to_owned() } else { title };
         let published =
-            published.map(|published| plain(published, LONGEST_DATE)).filter(|date| !date.is_empty());
-        Some(Self { title, snippet: plain(snippet, LONGEST_SNIPPET), published, url })
+            published.map(|published| words(published, LONGEST_DATE)).filter(|date| !date.is_empty());
+        Some(Self { title, snippet: words(snippet, LONGEST_SNIPPET), published, url })
     }
 
     fn repeats(&self, leak: &Leak) -> bool {
@@ -270,20 +270,6 @@ const LONGEST_TITLE: usize = 300;
 const LONGEST_SNIPPET: usize = 1_000;
 /// Longer dates are none.
 const LONGEST_DATE: usize = 60;
-
-/// The words of what may be HTML, on one line.
-fn plain(text: &str, longest: usize) -> String {
-    let read = if text.contains(['<', '&']) {
-        crate::text::html::read(text, None, false).text
-    } else {
-        text.to_owned()
-    };
-    let words = read.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(longest) {
-        Some((at, _)) => format!("{} …", words[..at].trim_end()),
-        None => words,
-    }
-}
 
 /// The results among `items`; items that lead nowhere are left out, unless that leaves nothing of many.
 fn results<'a>(
@@ -315,7 +301,7 @@ fn with_sites(query: Query<'_>) -> String {
     text
 }
 
-/// A URL with one more parameter.
+/// Adds parameters to a URL.
 fn with_parameters(url: &mut Url, parameters: &[(&str, &str)]) {
     let mut pairs = url.query_pairs_mut();
     parameters.iter().for_each(|(name, value)| {

@@ -79,6 +79,8 @@ pub struct Document {
     pub notes: Vec<String>,
 }
 
+/// Of a longer text of a PDF document no further pages are read, in bytes.
+const MOST_PDF_TEXT: usize = 16 << 20;
 /// How long reading the pages of a PDF document may take.
 const LONGEST: Duration = Duration::from_secs(20);
 
@@ -288,7 +290,9 @@ fn read_pdf(bytes: &[u8]) -> Document {
     let begun = std::time::Instant::now();
     // Half the time is for the pages, so that what was read of a slow document is not lost.
     let work = move |stop: &documents::Stop| {
-        pdf::read(&owned, |_| !stop.is_asked_for() && begun.elapsed() < LONGEST / 2)
+        pdf::read(&owned, |text| {
+            text.len() < MOST_PDF_TEXT && !stop.is_asked_for() && begun.elapsed() < LONGEST / 2
+        })
     };
     let unread = |reason: &dyn std::fmt::Display| {
         described(
@@ -303,7 +307,9 @@ fn read_pdf(bytes: &[u8]) -> Document {
         Ok(Ok(PdfText { text, read, pages })) => {
             let mut document = described(Kind::Pdf, "application/pdf", text.replace('\0', "\u{fffd}"));
             if read < pages {
-                document.notes.push(format!("only {read} of {pages} pages were read in the time there is"));
+                document.notes.push(format!(
+                    "only {read} of {pages} pages were read; the others take too long or are too much text"
+                ));
             }
             document
         }

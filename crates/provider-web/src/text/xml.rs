@@ -124,7 +124,7 @@ impl Scan {
                 }
             }
             _ if !matches!(parent, "item" | "entry") => {}
-            "title" => item.title = words(&plain(&text)),
+            "title" => item.title = super::html::words(&text, usize::MAX),
             "link" if item.link.is_empty() => item.link = text.trim().to_owned(),
             "guid" | "id" if item.link.is_empty() && text.trim().starts_with("http") => {
                 item.link = text.trim().to_owned()
@@ -133,7 +133,7 @@ impl Scan {
                 item.date = text.trim().to_owned();
             }
             "description" | "summary" | "content" | "encoded" if item.summary.is_empty() => {
-                item.summary = cut(&words(&plain(&text)));
+                item.summary = super::html::words(&text, LONGEST_SUMMARY);
             }
             _ => {}
         }
@@ -148,24 +148,8 @@ fn reference(name: &str) -> String {
     }
 }
 
-/// The words of a text that may be HTML.
-fn plain(text: &str) -> String {
-    if text.contains('<') || text.contains('&') {
-        super::html::read(text, None, false).text
-    } else {
-        text.to_owned()
-    }
-}
-
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_SUMMARY) {
-        Some((at, _)) => format!("{} …", text[..at].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 impl Feed {

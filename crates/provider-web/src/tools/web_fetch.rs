@@ -177,13 +177,17 @@ fn accepted(format: text::Format) -> &'static str {
     }
 }
 
-fn read(page: Page, format: text::Format) -> Reading {
+fn read(mut page: Page, format: text::Format) -> Reading {
     let body = Body {
         bytes: &page.body,
         content_type: page.content_type.as_deref(),
         url: Some(page.final_url.as_url()),
     };
     let document = text::read(body, format);
+    // Only an image is answered with its bytes; whoever reads on in anything else needs its text alone.
+    if document.kind != Kind::Image {
+        page.body = Vec::new();
+    }
     Reading { page, document }
 }
 

@@ -135,11 +135,13 @@ impl Builder {
         let Some((tag, start)) = self.starting.take() else { return };
         self.drops_line_break = matches!(tag, Tag::Pre);
         if matches!(tag, Tag::Html | Tag::Head | Tag::Body | Tag::Frameset) {
+            self.tree.forget_attributes_since(start);
             return;
         }
         self.end_implied(tag);
         if self.tree.len() >= MOST_NODES {
             self.is_cut = true;
+            self.tree.forget_attributes_since(start);
             return;
         }
         if tag.is_block() && self.open.len() >= DEEP {
@@ -152,6 +154,7 @@ impl Builder {
         let is_leaf = tag.is_void() || (self_closing && is_foreign);
         if !is_leaf && self.open.len() >= DEEPEST {
             self.beyond[tag.index()] += 1;
+            self.tree.forget_attributes_since(start);
             return;
         }
         let id = self.tree.append(self.current(), Data::Element(tag, attributes));

@@ -56,6 +56,10 @@ impl Inline {
     /// Ends the line of words.
     pub(super) fn separate(&mut self, gap: Gap) {
         if self.one_line {
+            // A cell is written alone: nobody after it ends the link.
+            if self.in_cell {
+                self.end_line();
+            }
             self.line_break();
             return;
         }

@@ -57,7 +57,9 @@ fn scheme(target: &str) -> Option<&str> {
 
 /// Whether an address can stand in Markdown as it is.
 fn is_plain(address: &str) -> bool {
-    address.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'\\'))
+    address
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'\\' | b'|'))
 }
 
 /// The address without what would end it early.
@@ -70,6 +72,8 @@ fn quoted(address: &str) -> String {
             '<' => quoted.push_str("%3C"),
             '>' => quoted.push_str("%3E"),
             '\\' => quoted.push_str("%5C"),
+            // It would end the cell of a table.
+            '|' => quoted.push_str("%7C"),
             c if c.is_whitespace() => quoted.push_str("%20"),
             c if c.is_control() => {}
             c => quoted.push(c),

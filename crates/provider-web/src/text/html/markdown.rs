@@ -16,7 +16,7 @@ pub(super) struct Writer<'a> {
     pub(super) tree: &'a Tree,
     pub(super) content: &'a Content,
     base: &'a Base,
-    /// By node: whether blocks are in it.
+    /// What is in each element, as far as that decides how it is written.
     forms: &'a Forms,
     pub(super) is_markdown: bool,
     pub(super) inline: Inline,
@@ -359,6 +359,7 @@ impl<'a> Writer<'a> {
         }
         let source = [Name::Src, Name::DataSrc].into_iter().find_map(|name| self.base.resolve(text(name)));
         let alternative = alternative.replace(['[', ']'], "");
+        let alternative = if self.inline.in_cell { alternative.replace('|', "\\|") } else { alternative };
         match source {
             Some(source) => self.inline.raw(&format!("![{alternative}]({source})")),
             None if alternative.is_empty() => {}
@@ -408,6 +409,7 @@ impl<'a> Writer<'a> {
         (inline.one_line, inline.in_cell) = (true, true);
         let outer = std::mem::replace(&mut self.inline, inline);
         self.children(id);
+        self.inline.end_line();
         let written = std::mem::replace(&mut self.inline, outer).lines.finish();
         let text = written.trim();
         let mut text = text.strip_suffix("<br>").unwrap_or(text).to_owned();

@@ -42,6 +42,16 @@ const MOST_GROWTH: usize = 4;
 /// Pages with less text than this, in characters, and with scripts are likely made by the scripts.
 const LITTLE_TEXT: u32 = 200;
 
+/// The words of what may be HTML on one line, cut after `longest` characters.
+pub(crate) fn words(text: &str, longest: usize) -> String {
+    let read = if text.contains(['<', '&']) { read(text, None, false).text } else { text.to_owned() };
+    let words = read.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(longest) {
+        Some((at, _)) => format!("{} …", words[..at].trim_end()),
+        None => words,
+    }
+}
+
 /// Reads a page. Relative links start from `url`, or from what the page says.
 pub fn read(html: &str, url: Option<&Url>, is_markdown: bool) -> Page {
     let built = builder::build(html);

@@ -9,6 +9,8 @@ use super::tree::{Id, Name};
 
 /// Cells that a cell may stand for.
 const MOST_SPANNED: usize = 50;
+/// In wider rows cells no longer span: what one cell stands for must not be out of proportion.
+const WIDEST: usize = 1_000;
 /// Longer cells are not repeated in the lines that they span.
 const LONGEST_REPEATED: usize = 80;
 
@@ -92,7 +94,6 @@ fn tabulate(writer: &mut Writer<'_>, rows: &[Row]) {
         written += line.iter().map(|cell| cell.len() + 3).sum::<usize>();
         lines.push((line, row.is_head));
     }
-    // Cells that are empty in every line say nothing.
     let columns = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
     if !writer.is_markdown {
         lines.iter().for_each(|(line, _)| writer.inline.lines.push_lines(line.join("\t").trim_end()));
@@ -101,11 +102,9 @@ fn tabulate(writer: &mut Writer<'_>, rows: &[Row]) {
     let has_head = lines.first().is_some_and(|(_, is_head)| *is_head);
     if !has_head {
         push_row(writer, &vec![String::new(); columns], columns);
+        push_rule(writer, columns);
     }
     for (at, (line, _)) in lines.iter().enumerate() {
-        if at == 0 && !has_head {
-            push_rule(writer, columns);
-        }
         push_row(writer, line, if at == 0 { columns } else { line.len() });
         if at == 0 && has_head {
             push_rule(writer, columns);
@@ -119,9 +118,10 @@ fn line(writer: &mut Writer<'_>, row: &Row, above: &mut Vec<Option<(usize, Strin
     let mut line = Vec::with_capacity(row.cells.len());
     for cell in &row.cells {
         take_from_above(&mut line, above);
+        let most = if line.len() < WIDEST { MOST_SPANNED } else { 1 };
         let span = |name| {
             let said = writer.tree.attribute(*cell, name).and_then(|span| span.trim().parse::<usize>().ok());
-            said.unwrap_or(1).clamp(1, MOST_SPANNED)
+            said.unwrap_or(1).clamp(1, most)
         };
         let (columns, down) = (span(Name::Colspan), span(Name::Rowspan));
         let text = writer.cell(*cell);

@@ -132,6 +132,10 @@ fn tables_of_data() {
         "<table><tr><th>x<th>y<tr><td><ul><li>a<li>b</ul><td><p>c<p>d</table>",
         "| x | y |\n| --- | --- |\n| a<br>b | c<br>d |",
     );
+    check(
+        "<table><tr><th>k<th>v<tr><td><a href=/x|y><div>one</div></a><td>2</table>",
+        "| k | v |\n| --- | --- |\n| [one](https://docs.example/x%7Cy) | 2 |",
+    );
     check_plain("<table><tr><th>a<th>b<tr><td>1<td>2</table>", "a\tb\n1\t2");
 }
 
@@ -272,6 +276,11 @@ fn hostile(size: usize) -> Vec<(&'static str, String)> {
     let times = |unit: &str| unit.repeat(size / unit.len());
     vec![
         ("open blocks", times("<div>x")),
+        (
+            "blanks around buttons",
+            format!("<h1>{}{}", " <html id=x>".repeat(size / 24), "<button></button>".repeat(size / 34)),
+        ),
+        ("one wide row", format!("<table><tr>{}", times("<td rowspan=9 colspan=99>x"))),
         ("open quotations", times("<blockquote>x")),
         ("open lists", times("<ul><li>x")),
         ("open tables", times("<table><tr><td>x")),

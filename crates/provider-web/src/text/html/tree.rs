@@ -243,6 +243,16 @@ impl Tree {
         }
     }
 
+    /// Forgets the attributes added since `start`, with their values: their element is not kept, and the text on both
+    /// sides of it is one.
+    pub(super) fn forget_attributes_since(&mut self, start: u32) {
+        let valued = self.attributes.iter().skip(start as usize).find(|(_, value)| value.end > value.start);
+        if let Some((_, value)) = valued {
+            self.text.truncate(value.start as usize);
+        }
+        self.attributes.truncate(start as usize);
+    }
+
     /// Whether the element whose attributes began at `start` has this one.
     pub(super) fn has_attribute_since(&self, start: u32, name: Name) -> bool {
         self.attributes.iter().skip(start as usize).any(|(known, _)| *known == name)
