@@ -135,6 +135,26 @@ impl Line {
     }
 }
 
+/// What work in place of a provider reports with; see [`crate::Host::call_with`].
+#[derive(Debug)]
+pub struct Reporter(Line);
+
+impl Reporter {
+    pub(crate) fn new(line: Line) -> Self {
+        Self(line)
+    }
+
+    /// Reports an event. Nobody may be listening any more.
+    pub async fn send(&self, event: Event) {
+        let _ = self.0.events.send(event).await;
+    }
+
+    /// Resolves when the call is given up.
+    pub async fn cancelled(&self) {
+        self.0.stop.cancelled().await;
+    }
+}
+
 /// What a call that was given up ends with.
 pub fn cancelled() -> CallError {
     CallError::new(Category::Cancelled, "the call was cancelled")

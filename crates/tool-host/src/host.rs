@@ -7,15 +7,15 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::call::{Call, Invocation, Line};
+use crate::call::{Call, Invocation, Line, Reporter};
 use crate::catalogue::{Kind, Tool};
-use crate::event::{CallError, Category, Outcome};
+use crate::event::{CallError, Category, Object, Outcome};
 use crate::invoke::invoke;
 use crate::notice::What;
 use crate::people::{Answerer, Approver, Decision, Preview, Proposal, Question, Scope, denied_by_policy};
 use crate::policy::{Policy, Ruling};
 use crate::provider::Provider;
-use crate::schedule::Claim;
+use crate::schedule::{Claim, Permit};
 
 /// Makes calls on behalf of one group of people, whatever the provider. Clones share the people.
 ///
@@ -71,20 +71,55 @@ impl Host {
         let (host, provider) = (self.clone(), provider.clone());
         Invocation::spawn(|line| async move {
             let tool = provider.tool(&call.tool)?;
-            let ruling = host.precheck(&provider, tool)?;
-            provider.open_session(&call);
-            match tool.kind {
-                Kind::Interactive => return host.answer(&provider, tool, &call, &line).await,
-                Kind::Resource if ruling == Ruling::Ask => {
-                    host.approve(&provider, tool, &call, &line).await?;
-                }
-                Kind::Resource | Kind::DataSource => {}
-                Kind::Unspecified => return Err(no_kind(tool)),
+            match host.admit(&provider, tool, &call, &line).await? {
+                Admitted::Answered(payload) => Ok(payload),
+                Admitted::Runs(_permit) => invoke(&provider, tool, &call, &line).await,
             }
-            let claim = Claim::of(tool, &call.arguments);
-            let _permit = line.unless_stopped(provider.scheduler().enter(claim)).await?;
-            invoke(&provider, tool, &call, &line).await
         })
+    }
+
+    /// Makes the call as [`Self::call`] does, gated and in its turn, except that `work` does it in place of the
+    /// provider: for a host that can do more in a tool than its provider, which sees no other provider. `work` watches
+    /// for the cancellation itself, and reports through the [`Reporter`].
+    pub fn call_with<F>(
+        &self,
+        provider: &Provider,
+        call: Call,
+        work: impl FnOnce(Call, Reporter) -> F + Send + 'static,
+    ) -> Invocation
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let (host, provider) = (self.clone(), provider.clone());
+        Invocation::spawn(|line| async move {
+            let tool = provider.tool(&call.tool)?;
+            match host.admit(&provider, tool, &call, &line).await? {
+                Admitted::Answered(payload) => Ok(payload),
+                Admitted::Runs(_permit) => work(call, Reporter::new(line)).await,
+            }
+        })
+    }
+
+    /// Brings a call to where it may run, or to its answer.
+    async fn admit(
+        &self,
+        provider: &Provider,
+        tool: &Tool,
+        call: &Call,
+        line: &Line,
+    ) -> Result<Admitted, CallError> {
+        let ruling = self.precheck(provider, tool)?;
+        provider.open_session(call);
+        match tool.kind {
+            Kind::Interactive => {
+                return self.answer(provider, tool, call, line).await.map(Admitted::Answered);
+            }
+            Kind::Resource if ruling == Ruling::Ask => self.approve(provider, tool, call, line).await?,
+            Kind::Resource | Kind::DataSource => {}
+            Kind::Unspecified => return Err(no_kind(tool)),
+        }
+        let claim = Claim::of(tool, &call.arguments);
+        line.unless_stopped(provider.scheduler().enter(claim)).await.map(Admitted::Runs)
     }
 
     /// Refuses what the policy refuses.
@@ -162,6 +197,14 @@ impl Host {
             _ => Ok(crate::event::Object::new()),
         }
     }
+}
+
+/// A call that nothing stands in the way of any more.
+enum Admitted {
+    /// It runs, for as long as this is held.
+    Runs(Permit),
+    /// It was answered.
+    Answered(Object),
 }
 
 fn no_kind(tool: &Tool) -> CallError {

@@ -26,7 +26,7 @@ mod status;
 mod tree_json;
 mod utf8;
 
-pub use call::{Call, Canceller, Invocation};
+pub use call::{Call, Canceller, Invocation, Reporter};
 pub use event::{CallError, Category, Event, Object, Outcome};
 pub use goplugin::host::Exit;
 pub use host::Host;

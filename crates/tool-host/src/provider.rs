@@ -232,6 +232,11 @@ impl Provider {
         &self.0.identity
     }
 
+    /// Whether both are one process.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// What it offers.
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue

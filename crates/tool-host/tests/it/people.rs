@@ -8,7 +8,7 @@ use tool_host::people::Question;
 use tool_host::people::{
     ApproveAll, Decision, DenyAll, NoAnswers, PreparedAnswers, Preview, Proposal, denied_by_user,
 };
-use tool_host::{Answerer, Approver, CallError, Category, Host, Object, Policy};
+use tool_host::{Answerer, Approver, Call, CallError, Category, Event, Host, Object, Policy, Reporter};
 
 use crate::support::{Launched, call, check_error, deserted, finish, text, willing};
 
@@ -211,4 +211,31 @@ async fn a_person_is_asked_one_thing_at_a_time() {
     let outcomes = futures_util::future::join_all(asked).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(*answerer.most.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn work_in_place_of_a_provider_is_gated_as_its_calls_are() {
+    let launched = Launched::plain().await;
+    let payload = || json!({"text": "done here"}).as_object().unwrap().clone();
+    let work = move |_: Call, reporter: Reporter| async move {
+        reporter.send(Event::Progress { message: "half".to_owned(), fraction_complete: None }).await;
+        Ok(payload())
+    };
+    let made = willing().call_with(&launched.provider, call("change", json!({})), work);
+    let (events, outcome) = finish(made).await;
+    assert_eq!((events.len(), text(&outcome)), (1, "done here"));
+    let denied = deserted().call_with(&launched.provider, call("change", json!({})), work);
+    check_error(&finish(denied).await.1, Category::PermissionDenied, "pass --yes");
+}
+
+#[tokio::test]
+async fn work_in_place_of_a_provider_sees_that_it_is_given_up() {
+    let launched = Launched::plain().await;
+    let work = |_: Call, reporter: Reporter| async move {
+        reporter.cancelled().await;
+        Err(tool_host::call::cancelled())
+    };
+    let made = willing().call_with(&launched.provider, call("change", json!({})), work);
+    made.canceller().cancel();
+    check_error(&finish(made).await.1, Category::Cancelled, "cancelled");
 }
