@@ -1,0 +1,3 @@
+//! One file per tool, named as on the wire.
+
+pub(crate) mod execute;
