@@ -20,6 +20,7 @@ const PROVIDERS: &[(&str, Run)] = &[
     ("user", provider_core::run::<provider_user::User>),
     ("task", provider_core::run::<provider_task::Tasks>),
     ("agent", provider_core::run::<provider_agent::Agents>),
+    ("code", provider_core::run::<provider_code::Code>),
 ];
 
 /// The names, in the catalog's order.

@@ -1,7 +1,7 @@
 //! One command line for every tool provider.
 //!
-//! `main` decides between the three things this program is: a provider of the catalog, when a host has started it
-//! as one; a question on the terminal, when it has started itself as one; and otherwise the command line.
+//! `main` decides between the things this program is: a sandbox or a guard, when a provider has started it as one; a
+//! provider of the catalog, when a host has; a question on the terminal, when it has started itself as one; and otherwise the command line.
 
 mod cli;
 mod commands;
@@ -12,6 +12,7 @@ mod interrupt;
 mod open;
 mod paint;
 mod prompt;
+mod reach;
 mod shell;
 
 use std::ffi::OsString;
@@ -26,6 +27,9 @@ use crate::exit::{Exit, Failure};
 use crate::shell::{ColorChoice, Shell};
 
 fn main() -> ExitCode {
+    if let Some(code) = provider_code::run_if_asked() {
+        return code;
+    }
     if let Some(code) = provider_core::supervisor::run_if_asked() {
         return code;
     }

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use provider_code::Code;
+use provider_core::Provider as _;
 use serde_json::Value;
 use tool_host::assign::Assignment;
 use tool_host::catalogue::Attribute;
@@ -15,6 +17,7 @@ use crate::cli::Shared;
 use crate::embedded;
 use crate::exit::Failure;
 use crate::prompt::{TerminalAnswers, TerminalApproval};
+use crate::reach::Reach;
 use crate::shell::Shell;
 
 /// What the shared flags mean, with paths absolute and files read.
@@ -90,6 +93,60 @@ impl Setup {
             configure(given, provider, self.settings.restricted_to(attributes).resolve(attributes)?).await?;
         }
         Ok(running)
+    }
+
+    /// Starts and configures the code provider, and the providers that its programs may call: those of the catalog, or
+    /// those that its `providers` attribute names. What cannot be started or configured is left out, with a warning, unless
+    /// it was named.
+    ///
+    /// # Errors
+    /// As [`Self::open`], about the code provider; an attribute that no provider knows.
+    pub(crate) async fn open_code(&self, host: &Host, shell: &Shell) -> Result<(Provider, Reach), Failure> {
+        let code = self.launch(Code::NAME, shell).await?;
+        let mut attributes = code.catalogue().config.clone();
+        let mut config = self.settings.restricted_to(&attributes).resolve(&attributes)?;
+        // This program starts them, not the provider.
+        let wanted = config.remove("providers").unwrap_or_default();
+        let configs = config.remove("provider_config").unwrap_or_default();
+        let named = matches!(wanted, Value::Array(_));
+        let wanted: Vec<String> = match wanted {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => embedded::names().filter(|name| *name != Code::NAME).map(str::to_owned).collect(),
+        };
+        let mut others = Vec::new();
+        for name in &wanted {
+            let own = configs.get(name).and_then(Value::as_str);
+            match self.open_for_programs(name, own, shell).await {
+                Ok(provider) => {
+                    attributes.extend(provider.catalogue().config.clone());
+                    others.push(provider);
+                }
+                Err(failure) if named => return Err(failure),
+                Err(failure) => {
+                    shell
+                        .warning(&format!("programs cannot call tools of {name}: {}", failure.error.message));
+                }
+            }
+        }
+        self.settings.check_known_to_any(&attributes)?;
+        configure(&code, config.clone()).await?;
+        Ok((code, Reach::new(host, others, config).map_err(Failure::usage)?))
+    }
+
+    async fn open_for_programs(
+        &self,
+        name: &str,
+        own: Option<&str>,
+        shell: &Shell,
+    ) -> Result<Provider, Failure> {
+        let provider = self.launch(name, shell).await?;
+        let attributes = &provider.catalogue().config;
+        let mut config = self.settings.restricted_to(attributes).resolve(attributes)?;
+        if let Some(own) = own {
+            config.extend(object(&format!("provider_config.{name}"), own)?);
+        }
+        configure(&provider, config).await?;
+        Ok(provider)
     }
 
     /// A call under these flags.

@@ -8,6 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::open::{Setup, arguments, host};
 use crate::paint::{paint, safe};
+use crate::reach::is_code;
 use crate::shell::Shell;
 
 pub(super) async fn run(args: Call, shell: &Shell, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
@@ -15,13 +16,26 @@ pub(super) async fn run(args: Call, shell: &Shell, interrupts: &mut Interrupts) 
     super::verbosity(target.shared.verbose, shell);
     let setup = Setup::new(&target.shared)?;
     let host = host(&target.shared, shell, target.args.as_deref() != Some("-"))?;
-    let provider = interrupts.guard(setup.open(&target.provider, shell)).await?;
+    let (provider, reach) = match is_code(&target.provider) {
+        true => {
+            let (code, reach) = interrupts.guard(setup.open_code(&host, shell)).await?;
+            (code, Some(reach))
+        }
+        false => (interrupts.guard(setup.open(&target.provider, shell)).await?, None),
+    };
     let tool = provider.tool(&target.tool).map_err(Failure::usage)?;
     let arguments = arguments(tool, target.args.as_deref(), &target.assignments)?;
     let call = setup.call(&target.tool, arguments, &target.shared);
-    let outcome = follow(&provider, host.call(&provider, call), shell, interrupts).await;
+    let invocation = match &reach {
+        Some(reach) => reach.call(&host, &provider, call),
+        None => host.call(&provider, call),
+    };
+    let outcome = follow(&provider, invocation, shell, interrupts).await;
     let shown = show(&provider, &outcome, shell).await;
     provider.stop().await;
+    if let Some(reach) = reach {
+        reach.stop().await;
+    }
     shown
 }
 

@@ -49,6 +49,7 @@ pub(super) async fn run(_: Doctor, shell: &Shell) -> Result<Exit, Failure> {
     }
     findings.push(openat2());
     findings.extend(commands::findings().await);
+    findings.push(code_sandbox().await);
     findings.extend([state_directory(), terminal(shell)]);
     if shell.json() {
         shell.json_document(&json!({"format_version": FORMAT_VERSION, "findings": findings}));
@@ -133,6 +134,26 @@ fn openat2() -> Finding {
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Finding {
     Finding::new("openat2", Status::Warn, "only on Linux; paths are walked component by component instead")
+}
+
+/// What confines programs of code mode here: one is started for real.
+async fn code_sandbox() -> Finding {
+    let check = "code sandbox";
+    match codemode::probe(&codemode::Sandboxing::default()).await {
+        Ok(found) => {
+            let complete = !found.landlock.starts_with("not") && !found.namespaces.starts_with("none");
+            let detail = format!(
+                "seccomp on; landlock {}; namespaces {}; limits {}",
+                found.landlock,
+                found.namespaces,
+                found.limits.join(", ")
+            );
+            Finding::new(check, if complete { Status::Ok } else { Status::Warn }, detail)
+        }
+        Err(error) => {
+            Finding::new(check, Status::Warn, format!("sandbox-unavailable: {error}; execute refuses to run"))
+        }
+    }
 }
 
 fn state_directory() -> Finding {

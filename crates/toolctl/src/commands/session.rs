@@ -15,6 +15,7 @@ use crate::cli::{Session, Shared};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::open::{Setup, host};
+use crate::reach::{Reach, is_code};
 use crate::shell::Shell;
 
 use super::preview;
@@ -28,6 +29,7 @@ pub(super) async fn run(args: Session, shell: &Shell, interrupts: &mut Interrupt
     // stdin carries requests, so nobody can answer there.
     let host = host(&args.shared, shell, false)?;
     let running = interrupts.guard(setup.open_all(&args.providers, shell)).await?;
+    let reach = reach(&args.providers, &running, &setup, &host)?;
     let names: Vec<String> = running.iter().map(|provider| provider.identity().name.clone()).collect();
     let providers =
         args.providers.into_iter().zip(running.iter().cloned()).chain(names.into_iter().zip(running.clone()));
@@ -37,6 +39,7 @@ pub(super) async fn run(args: Session, shell: &Shell, interrupts: &mut Interrupt
         setup,
         shared: args.shared,
         host,
+        reach,
         shell: shell.clone(),
         open: BTreeMap::new(),
         calls: JoinSet::new(),
@@ -47,6 +50,22 @@ pub(super) async fn run(args: Session, shell: &Shell, interrupts: &mut Interrupt
         provider.stop().await;
     }
     Ok(exit)
+}
+
+/// What programs may call, where the session has the code provider: the session's other providers.
+fn reach(
+    names: &[String],
+    running: &[Provider],
+    setup: &Setup,
+    host: &Host,
+) -> Result<Option<(Provider, Reach)>, Failure> {
+    let Some(index) = names.iter().position(|name| is_code(name)) else { return Ok(None) };
+    let code = &running[index];
+    let others = running.iter().filter(|provider| provider.identity().name != code.identity().name);
+    let attributes = &code.catalogue().config;
+    let config = setup.settings.restricted_to(attributes).resolve(attributes)?;
+    let reach = Reach::new(host, others.cloned().collect(), config).map_err(Failure::usage)?;
+    Ok(Some((code.clone(), reach)))
 }
 
 /// What a line of stdin may be.
@@ -123,6 +142,8 @@ struct Desk {
     setup: Setup,
     shared: Shared,
     host: Host,
+    /// The code provider, and what its programs may call.
+    reach: Option<(Provider, Reach)>,
     shell: Shell,
     /// How to cancel what runs, by id as JSON.
     open: BTreeMap<String, Cancel>,
@@ -236,7 +257,10 @@ impl Desk {
             self.calls.spawn(show_preview(id, provider, call, self.shell.clone(), cancelled));
             Cancel::Preview(Some(cancel))
         } else {
-            let invocation = self.host.call(&provider, call);
+            let invocation = match &self.reach {
+                Some((code, reach)) if code.is(&provider) => reach.call(&self.host, &provider, call),
+                _ => self.host.call(&provider, call),
+            };
             let canceller = invocation.canceller();
             self.calls.spawn(follow(id, invocation, self.shell.clone()));
             Cancel::Call(canceller)

@@ -4,6 +4,7 @@
 mod agent;
 mod call;
 mod check;
+mod code;
 mod dev;
 mod diff;
 mod exec;
