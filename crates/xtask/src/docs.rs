@@ -68,6 +68,7 @@ pub(crate) fn providers() -> anyhow::Result<Vec<(&'static str, GetSchemaResponse
         declared::<provider_user::User>()?,
         declared::<provider_task::Tasks>()?,
         declared::<provider_agent::Agents>()?,
+        declared::<provider_code::Code>()?,
     ])
 }
 
