@@ -1,0 +1,1 @@
+//! The Model Context Protocol, both sides, over the providers of a session.

@@ -1,0 +1,1 @@
+//! The JSON-RPC plugin wire, both sides.

@@ -1,0 +1,1 @@
+//! Plugin folders: manifests, permissions, rules and settings.

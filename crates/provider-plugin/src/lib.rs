@@ -1,0 +1,1 @@
+//! A folder with a manifest and a main.js as a provider.
