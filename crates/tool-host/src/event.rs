@@ -125,6 +125,12 @@ impl CallError {
         self
     }
 
+    /// Whether the host refused the call before it was made, and not the tool.
+    pub fn is_denial(&self) -> bool {
+        let by_host = ["denied_by_user", "denied_by_policy", "no_human", "no_kind"];
+        self.category == Category::PermissionDenied && self.code().is_some_and(|code| by_host.contains(&code))
+    }
+
     /// The stable reason, `details.code`, where there is one.
     pub fn code(&self) -> Option<&str> {
         self.details.get("code").and_then(Value::as_str)

@@ -3,19 +3,25 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::call::{Call, Invocation, Line, Reporter};
-use crate::catalogue::{Kind, Tool};
+use crate::catalogue::{Identity, Kind, Tool};
 use crate::event::{CallError, Category, Object, Outcome};
-use crate::invoke::invoke;
+use crate::invoke::{CANCEL_GRACE, invoke};
 use crate::notice::What;
 use crate::people::{Answerer, Approver, Decision, Preview, Proposal, Question, Scope, denied_by_policy};
 use crate::policy::{Policy, Ruling};
 use crate::provider::Provider;
-use crate::schedule::{Claim, Permit};
+use crate::schedule::{Claim, Permit, Scheduler};
+use crate::source::Source;
+
+/// How long a call of a source may run unless the operator says otherwise: as long as a program may.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Makes calls on behalf of one group of people, whatever the provider. Clones share the people.
 ///
@@ -58,6 +64,13 @@ impl Host {
         Self { policy: Arc::new(policy), ..self }
     }
 
+    /// The same, except that somebody else answers: for a call whose caller is the one to ask. Their questions wait for
+    /// each other, and not for those of anybody else.
+    #[must_use]
+    pub fn answered_by(self, answerer: Arc<dyn Answerer>) -> Self {
+        Self { answerer, attention: Arc::new(Mutex::new(())), ..self }
+    }
+
     /// Makes the call.
     ///
     /// * What the policy refuses is not made, whoever would approve it.
@@ -71,7 +84,7 @@ impl Host {
         let (host, provider) = (self.clone(), provider.clone());
         Invocation::spawn(|line| async move {
             let tool = provider.tool(&call.tool)?;
-            match host.admit(&provider, tool, &call, &line).await? {
+            match host.admit(Callee::Provider(&provider), tool, &call, &line).await? {
                 Admitted::Answered(payload) => Ok(payload),
                 Admitted::Runs(_permit) => invoke(&provider, tool, &call, &line).await,
             }
@@ -93,9 +106,22 @@ impl Host {
         let (host, provider) = (self.clone(), provider.clone());
         Invocation::spawn(|line| async move {
             let tool = provider.tool(&call.tool)?;
-            match host.admit(&provider, tool, &call, &line).await? {
+            match host.admit(Callee::Provider(&provider), tool, &call, &line).await? {
                 Admitted::Answered(payload) => Ok(payload),
                 Admitted::Runs(_permit) => work(call, Reporter::new(line)).await,
+            }
+        })
+    }
+
+    /// Makes a call of a source's tool, gated and in its turn as [`Self::call`] does. The outcome's payload is a
+    /// [`ToolResult`](crate::source::ToolResult), also where the tool failed.
+    pub fn call_source(&self, source: &Source, call: Call) -> Invocation {
+        let (host, source) = (self.clone(), source.clone());
+        Invocation::spawn(|line| async move {
+            let tool = source.tool(&call.tool)?.gate();
+            match host.admit(Callee::Source(&source), &tool, &call, &line).await? {
+                Admitted::Answered(payload) => Ok(payload),
+                Admitted::Runs(_permit) => follow(&source, &call, Reporter::new(line)).await,
             }
         })
     }
@@ -103,28 +129,30 @@ impl Host {
     /// Brings a call to where it may run, or to its answer.
     async fn admit(
         &self,
-        provider: &Provider,
+        callee: Callee<'_>,
         tool: &Tool,
         call: &Call,
         line: &Line,
     ) -> Result<Admitted, CallError> {
-        let ruling = self.precheck(provider, tool)?;
-        provider.open_session(call);
+        let ruling = self.precheck(callee, tool)?;
+        if let Callee::Provider(provider) = callee {
+            provider.open_session(call);
+        }
         match tool.kind {
             Kind::Interactive => {
-                return self.answer(provider, tool, call, line).await.map(Admitted::Answered);
+                return self.answer(callee, tool, call, line).await.map(Admitted::Answered);
             }
-            Kind::Resource if ruling == Ruling::Ask => self.approve(provider, tool, call, line).await?,
+            Kind::Resource if ruling == Ruling::Ask => self.approve(callee, tool, call, line).await?,
             Kind::Resource | Kind::DataSource => {}
             Kind::Unspecified => return Err(no_kind(tool)),
         }
         let claim = Claim::of(tool, &call.arguments);
-        line.unless_stopped(provider.scheduler().enter(claim)).await.map(Admitted::Runs)
+        line.unless_stopped(callee.scheduler().enter(claim)).await.map(Admitted::Runs)
     }
 
     /// Refuses what the policy refuses.
-    fn precheck(&self, provider: &Provider, tool: &Tool) -> Result<Ruling<'_>, CallError> {
-        let name = &provider.identity().name;
+    fn precheck(&self, callee: Callee<'_>, tool: &Tool) -> Result<Ruling<'_>, CallError> {
+        let name = &callee.identity().name;
         let refused = |rule: &str, why: &str| {
             let message =
                 format!("{name}.{} is denied by the policy {rule:?}{why}; nothing was done", tool.name);
@@ -133,10 +161,12 @@ impl Host {
         match self.policy.ruling(name, tool) {
             Ruling::Deny(rule) => refused(rule, ""),
             Ruling::CannotAsk(rule) => {
-                provider.notice(What::Warning(format!(
-                    "the policy {rule:?} asks about {}, a {} call, which cannot be asked about: it is denied",
-                    tool.name, tool.kind
-                )));
+                if let Callee::Provider(provider) = callee {
+                    provider.notice(What::Warning(format!(
+                        "the policy {rule:?} asks about {}, a {} call, which cannot be asked about: it is denied",
+                        tool.name, tool.kind
+                    )));
+                }
                 refused(rule, ", which asks, and this kind of call cannot be asked about")
             }
             ruling => Ok(ruling),
@@ -145,28 +175,30 @@ impl Host {
 
     async fn approve(
         &self,
-        provider: &Provider,
+        callee: Callee<'_>,
         tool: &Tool,
         call: &Call,
         line: &Line,
     ) -> Result<(), CallError> {
-        let key = [call.session.clone(), provider.identity().name.clone(), tool.name.clone()];
+        let key = [call.session.clone(), callee.identity().name.clone(), tool.name.clone()];
         let ask = async {
             let _attention = self.attention.lock().await;
             // Looked up with everybody's attention, so that a decision for the session answers those who wait.
             if let Some(verdict) = self.decided().get(&key) {
                 return verdict.clone();
             }
-            let preview = match self.approver.wants_preview() {
-                true => match provider.preview(call).await {
-                    Ok(Some(tree)) => Preview::Tree(tree),
-                    Ok(None) => Preview::Unsupported,
-                    Err(error) => Preview::Failed(error),
-                },
-                false => Preview::Unsupported,
+            let preview = match callee {
+                Callee::Provider(provider) if self.approver.wants_preview() => {
+                    match provider.preview(call).await {
+                        Ok(Some(tree)) => Preview::Tree(tree),
+                        Ok(None) => Preview::Unsupported,
+                        Err(error) => Preview::Failed(error),
+                    }
+                }
+                _ => Preview::Unsupported,
             };
             let proposal =
-                Proposal { provider: provider.identity(), tool, arguments: &call.arguments, preview };
+                Proposal { provider: callee.identity(), tool, arguments: &call.arguments, preview };
             let Decision { verdict, scope } = self.approver.approve(&proposal).await;
             if scope == Scope::Session {
                 self.decided().insert(key, verdict.clone());
@@ -180,8 +212,8 @@ impl Host {
         self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self, provider: &Provider, tool: &Tool, call: &Call, line: &Line) -> Outcome {
-        let question = Question::new(provider.identity(), tool, &call.arguments)?;
+    async fn answer(&self, callee: Callee<'_>, tool: &Tool, call: &Call, line: &Line) -> Outcome {
+        let question = Question::new(callee.identity(), tool, &call.arguments)?;
         let ask = async {
             let _attention = self.attention.lock().await;
             self.answerer.answer(&question).await
@@ -196,6 +228,50 @@ impl Host {
             Value::Object(answer) => Ok(answer),
             _ => Ok(crate::event::Object::new()),
         }
+    }
+}
+
+/// What has the tool that is called.
+#[derive(Clone, Copy)]
+enum Callee<'a> {
+    Provider(&'a Provider),
+    Source(&'a Source),
+}
+
+impl<'a> Callee<'a> {
+    fn identity(self) -> &'a Identity {
+        match self {
+            Self::Provider(provider) => provider.identity(),
+            Self::Source(source) => source.identity(),
+        }
+    }
+
+    fn scheduler(self) -> &'a Scheduler {
+        match self {
+            Self::Provider(provider) => provider.scheduler(),
+            Self::Source(source) => source.scheduler(),
+        }
+    }
+}
+
+/// Makes the call of a source and sees to it that it ends: at its time, or soon after it was given up.
+async fn follow(source: &Source, call: &Call, reporter: Reporter) -> Outcome {
+    let allowed = call.timeout.unwrap_or(SOURCE_TIMEOUT);
+    let work = source.make(call, &reporter);
+    let given_up = async {
+        reporter.cancelled().await;
+        tokio::time::sleep(CANCEL_GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        done = timeout(allowed, work) => match done {
+            Ok(result) => result.map(crate::source::ToolResult::into_payload),
+            Err(_) => {
+                let message = format!("{} did not finish within {allowed:?}", call.tool);
+                Err(CallError::new(Category::Timeout, message))
+            }
+        },
+        () = given_up => Err(crate::call::cancelled()),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::utf8::Joiner;
 /// The longest deadline that is sent; the header that carries it ends at eight digits of hours.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How long a cancelled call is read on: what a provider allows a tool for a clean end, and a little more.
-const CANCEL_GRACE: Duration = Duration::from_millis(3_000);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_millis(3_000);
 /// How long the provider may take to answer the request to cancel.
 const CONTROL_LIMIT: Duration = Duration::from_millis(500);
 /// How long the stream is watched for what must not follow a terminal event.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::catalogue::{Identity, Tool};
 use crate::event::{CallError, Category, Object};
+use crate::schema::Shape;
 
 /// A call that changes something, before it is made.
 #[derive(Debug)]
@@ -143,6 +144,24 @@ impl<'a> Question<'a> {
             Err(_) => None,
         };
         Ok(Self { provider, tool, arguments, form })
+    }
+
+    /// The field of the result that a typed text can fill: `answer`, else the only one that must be there.
+    pub fn text_field(&self) -> Option<String> {
+        let output = &self.tool.output;
+        let is_text = |name: &str| {
+            output.property(name).is_some_and(|node| matches!(node.shape, Shape::String { .. } | Shape::Any))
+        };
+        if is_text("answer") {
+            return Some("answer".to_owned());
+        }
+        match &output.shape {
+            Shape::Object { required, .. } if required.len() == 1 && is_text(&required[0]) => {
+                Some(required[0].clone())
+            }
+            Shape::Any => Some("answer".to_owned()),
+            _ => None,
+        }
     }
 }
 
