@@ -36,11 +36,11 @@ pub(crate) async fn measure(binary: &Path) -> anyhow::Result<Value> {
             bare.push(describe_took);
         }
     }
-    let idle = provider.idle;
+    let idle = provider.idle.clone();
     provider.stop().await?;
     Ok(json!({
         "calls": CALLS,
-        "idle_bytes": idle,
+        "idle": idle,
         "configured_bytes": configured,
         "read_file": spread(reads),
         "describe": spread(bare),

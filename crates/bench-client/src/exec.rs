@@ -35,12 +35,12 @@ pub(crate) async fn measure(binary: &Path) -> anyhow::Result<Value> {
         }
         ensure!(!sandbox.is_empty(), "no sandbox is named");
     }
-    let idle = provider.idle;
+    let idle = provider.idle.clone();
     provider.stop().await?;
     let mut figures = streams(binary, folder.path()).await?;
     figures["commands"] = json!(COMMANDS);
     figures["sandbox"] = json!(sandbox);
-    figures["idle_bytes"] = json!(idle);
+    figures["idle"] = idle;
     figures["bash_true"] = spread(ours);
     figures["direct"] = spread(direct);
     Ok(figures)

@@ -18,13 +18,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-const USAGE: &str = "usage: bench-client calls|exec|files|flood|many PROVIDER-BINARY, or bench-client search|cancel PROVIDER-BINARY TREE";
+const USAGE: &str = "usage: bench-client calls|exec|files|flood|many PROVIDER-BINARY, bench-client cancel PROVIDER-BINARY TREE, or bench-client search PROVIDER-BINARY TREE [FIGURE]";
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
     let what = arguments.next().context(USAGE)?;
     let binary = arguments.next().context(USAGE)?;
-    let (binary, tree) = (Path::new(&binary), arguments.next());
+    let (binary, tree, only) = (Path::new(&binary), arguments.next(), arguments.next());
     let tree = || tree.as_ref().map(Path::new).context(USAGE);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let figures = runtime.block_on(async {
@@ -35,7 +35,9 @@ fn main() -> anyhow::Result<()> {
             Some("files") => files::measure(binary).await,
             Some("flood") => flood::measure(binary).await,
             Some("many") => many::measure(binary).await,
-            Some("search") => search::measure(binary, tree()?).await,
+            Some("search") => {
+                search::measure(binary, tree()?, only.as_deref().and_then(|only| only.to_str())).await
+            }
             _ => bail!(USAGE),
         }
     })?;

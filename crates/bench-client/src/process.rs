@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 /// The memory of a process in bytes, from the line of the kernel's account of it that begins with `what`.
 pub(crate) fn memory(pid: u32, what: &'static str) -> anyhow::Result<u64> {
@@ -46,6 +46,24 @@ pub(crate) fn time_spent(pid: u32, but: Option<&str>) -> u64 {
         account.split_whitespace().next().filter(|_| !is_other).and_then(|spent| spent.parse::<u64>().ok())
     };
     threads.filter_map(|thread| spent(&thread.path())).sum()
+}
+
+/// Waits until a process has no thread of this name.
+///
+/// # Errors
+/// It still has one after a minute.
+pub(crate) fn without_thread(pid: u32, name: &str) -> anyhow::Result<()> {
+    let limit = Instant::now() + Duration::from_secs(60);
+    let is_it = |thread: fs::DirEntry| {
+        fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    // The thread may be about to begin.
+    std::thread::sleep(Duration::from_millis(20));
+    while fs::read_dir(format!("/proc/{pid}/task"))?.flatten().any(is_it) {
+        ensure!(Instant::now() < limit, "the thread {name} does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// Waits until a process has done nothing for `quiet`; answers when it last did something.

@@ -11,7 +11,7 @@ use pb::tool_event::Event;
 use pb::tool_service_client::ToolServiceClient;
 use provider_core::CONTRACT;
 use provider_core::wire::{struct_to_value, value_to_struct};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::process::memory;
@@ -21,8 +21,8 @@ pub(crate) struct Provider {
     client: ToolServiceClient<Channel>,
     /// The working directory of every call.
     folder: PathBuf,
-    /// What it held in memory before it was configured.
-    pub(crate) idle: u64,
+    /// What it held in memory before it was configured, in bytes: `rss` in all, `own` without pages of files.
+    pub(crate) idle: Value,
 }
 
 /// What became of a call.
@@ -47,7 +47,8 @@ impl Answer {
 impl Provider {
     pub(crate) async fn start(binary: &Path, folder: &Path, config: Value) -> anyhow::Result<Self> {
         let running = Launch::new(binary, CONTRACT).basic_env().start(None).await?;
-        let idle = memory(running.pid(), "VmRSS:")?;
+        let pid = running.pid();
+        let idle = json!({"rss": memory(pid, "VmRSS:")?, "own": memory(pid, "RssAnon:")?});
         let mut client = ToolServiceClient::new(running.channel()).max_decoding_message_size(usize::MAX);
         client.configure(pb::ConfigureRequest { config: Some(value_to_struct(config)) }).await?;
         Ok(Self { running, client, folder: folder.to_owned(), idle })

@@ -9,12 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-use crate::process::settled;
+use crate::process::without_thread;
 use crate::provider::Provider;
 use crate::spread;
 
 /// Turns of each pair, after one to warm up.
 const TURNS: usize = 15;
+/// How often the same is asked again in one session.
+const NEXT: usize = 3;
+/// The thread of the provider that keeps what was found.
+const KEEPER: &str = "keep-tree";
 
 /// One thing to measure: a call, and the command that does the same.
 struct Pair {
@@ -80,8 +84,9 @@ const AGAIN: &[(&str, &str, &str)] = &[
     ("grep_again", "grep", r#"{"pattern": "EXPORT_SYMBOL_NS_GPL", "case": "sensitive", "context": 0}"#),
 ];
 
-/// Measures everything on `tree`, with a provider of its own.
-pub(crate) async fn measure(binary: &Path, tree: &Path) -> anyhow::Result<Value> {
+/// Measures everything on `tree`, or `only` one figure, with a provider of its own.
+pub(crate) async fn measure(binary: &Path, tree: &Path, only: Option<&str>) -> anyhow::Result<Value> {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
     let small = tempfile::tempdir()?;
     for number in 0..40 {
         let text = format!("line of file {number}\n").repeat(200) + "a needle\n";
@@ -89,7 +94,7 @@ pub(crate) async fn measure(binary: &Path, tree: &Path) -> anyhow::Result<Value>
     }
     let mut figures = serde_json::Map::new();
     let providers = [start(binary, tree).await?, start(binary, small.path()).await?];
-    for pair in PAIRS {
+    for pair in PAIRS.iter().filter(|pair| wanted(pair.name)) {
         let figure = match pair.small {
             true => beside(binary, pair, &providers[1], small.path()).await?,
             false => beside(binary, pair, &providers[0], tree).await?,
@@ -97,9 +102,9 @@ pub(crate) async fn measure(binary: &Path, tree: &Path) -> anyhow::Result<Value>
         figures.insert(pair.name.to_owned(), figure);
     }
     let [large, _small] = providers;
-    figures.insert("idle_bytes".to_owned(), json!(large.idle));
+    figures.insert("idle".to_owned(), large.idle.clone());
     large.stop().await?;
-    for (name, tool, arguments) in AGAIN {
+    for (name, tool, arguments) in AGAIN.iter().filter(|(name, ..)| wanted(name)) {
         let figure = again(binary, tree, tool, &serde_json::from_str(arguments)?).await?;
         figures.insert((*name).to_owned(), figure);
     }
@@ -145,8 +150,10 @@ async fn again(binary: &Path, tree: &Path, tool: &str, arguments: &Value) -> any
         let provider = start(binary, tree).await?;
         first.push(provider.call(tool, arguments).await?.result()?.1);
         let pid = provider.pid();
-        tokio::task::spawn_blocking(move || settled(pid, None, Duration::from_millis(300))).await?;
-        next.push(provider.call(tool, arguments).await?.result()?.1);
+        tokio::task::spawn_blocking(move || without_thread(pid, KEEPER)).await??;
+        for _ in 0..NEXT {
+            next.push(provider.call(tool, arguments).await?.result()?.1);
+        }
         provider.stop().await?;
     }
     Ok(json!({

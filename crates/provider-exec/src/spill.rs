@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -90,6 +90,10 @@ fn sweep(parent: &Path) {
 ///
 /// The first half of the quota holds the beginning. Behind it, files of a quarter each take turns, so that the
 /// end is there as well, and what lies between goes first. Small output makes no file at all.
+///
+/// A file whose turn it is again gets a new name and is written over from its start: a program that prints without end
+/// costs copying then, and not the making and freeing of files. What is still in it of the last turn is cut off before
+/// anybody is told its name.
 #[derive(Debug)]
 pub struct Spill {
     path: PathBuf,
@@ -157,9 +161,16 @@ impl Spill {
     }
 
     /// Where the output is; none while all of it is in memory.
-    pub fn kept(&self) -> Option<Kept> {
+    pub fn kept(&mut self) -> Option<Kept> {
         if self.segments.is_empty() && self.failure.is_none() {
             return None;
+        }
+        for segment in &self.segments {
+            if let Err(error) = segment.file.set_len(segment.length) {
+                self.failure.get_or_insert_with(|| {
+                    format!("a file of the output holds more than it should: {error}")
+                });
+            }
         }
         let files = self.segments.iter().map(|segment| segment.path.clone()).collect();
         Some(Kept { files, lost: self.lost, failure: self.failure.clone() })
@@ -239,15 +250,28 @@ impl Spill {
         {
             let from = self.lost.map_or(oldest.start, |(from, _)| from);
             self.lost = Some((from, oldest.start + oldest.length));
-            fs::remove_file(&oldest.path)?;
+            return self.begin_again(oldest);
         }
         let path = match self.total {
             0 => self.path.clone(),
-            start => self.path.with_extension(format!("{start}.log")),
+            _ => self.later_path(),
         };
         let file = private().create_new(true).open(&path)?;
         self.segments.push_back(Segment { path, file, start: self.total, length: 0 });
         Ok(())
+    }
+
+    /// The file whose turn it is again. Nobody who was told its old name finds other bytes there.
+    fn begin_again(&mut self, Segment { path: old, mut file, .. }: Segment) -> io::Result<()> {
+        let path = self.later_path();
+        fs::rename(&old, &path)?;
+        file.rewind()?;
+        self.segments.push_back(Segment { path, file, start: self.total, length: 0 });
+        Ok(())
+    }
+
+    fn later_path(&self) -> PathBuf {
+        self.path.with_extension(format!("{}.log", self.total))
     }
 }
 
@@ -310,6 +334,25 @@ mod tests {
         assert_eq!(spill.read(spill.total(), 10).unwrap(), (spill.total(), Vec::new()));
         // Nothing but these files and the lock is left.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept.files.len() + 1);
+    }
+
+    #[test]
+    fn files_told_while_it_goes_on_hold_what_was_printed_and_nothing_older() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = SpillFolder::create(parent.path()).unwrap();
+        let mut spill = folder.spill("job-1", 200 * 1024);
+        let input = numbered(100_000);
+        let mut turns = std::collections::BTreeSet::new();
+        for piece in input.chunks(7_777) {
+            spill.write(piece);
+            let Some(kept) = spill.kept() else { continue };
+            let end = usize::try_from(spill.total()).unwrap();
+            let (from, to) = kept.lost.map_or((end, end), |(from, to)| (from as usize, to as usize));
+            let contents: Vec<u8> = kept.files.iter().flat_map(|file| std::fs::read(file).unwrap()).collect();
+            assert!(contents == [&input[..from], &input[to..end]].concat(), "after {end} bytes");
+            turns.insert(to);
+        }
+        assert!(turns.len() > 10, "the files took turns");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::GUARD_ARGUMENT;
 use crate::channel::{self, LONGEST, Received};
@@ -130,7 +131,7 @@ impl Supervisor {
             let mut running = Running::new(self.clone(), guard);
             match running.start(&description, &files).await {
                 Ok(()) => {
-                    self.replace_later();
+                    running.replacement = Some(self.replace_later());
                     return Ok(running);
                 }
                 // The warm guard has died or may not be used again; it has not begun.
@@ -141,16 +142,17 @@ impl Supervisor {
         }
     }
 
-    /// Keeps a guard ready behind a job that takes its time.
-    fn replace_later(&self) {
+    /// Keeps a guard ready behind a job that takes its time. A short job gives its own back before that.
+    fn replace_later(&self) -> AbortHandle {
         let shared = Arc::downgrade(&self.0);
-        tokio::spawn(async move {
+        let replacement = tokio::spawn(async move {
             tokio::time::sleep(REPLACE_AFTER).await;
             if let Some(shared) = shared.upgrade() {
                 // Without a warm guard the next job only starts a little later.
                 let _ = Self(shared).warm();
             }
         });
+        replacement.abort_handle()
     }
 
     /// Waits until no job of this supervisor is left. Jobs whose [`Running`] was dropped end within
@@ -186,12 +188,14 @@ pub struct Running {
     pid: u32,
     queue: VecDeque<Event>,
     over: bool,
+    /// What will start another guard, should this job take its time.
+    replacement: Option<AbortHandle>,
 }
 
 impl Running {
     fn new(supervisor: Supervisor, guard: Guard) -> Self {
         supervisor.0.running.send_modify(|running| *running += 1);
-        Self { supervisor, guard: Some(guard), pid: 0, queue: VecDeque::new(), over: true }
+        Self { supervisor, guard: Some(guard), pid: 0, queue: VecDeque::new(), over: true, replacement: None }
     }
 
     async fn start(&mut self, description: &OwnedFd, files: &Files) -> Result<(), Attempt> {
@@ -323,14 +327,21 @@ impl Drop for Running {
         let supervisor = self.supervisor.clone();
         let Some(guard) = self.guard.take() else { return done(&supervisor) };
         if self.over {
+            self.replacement.take().inspect(AbortHandle::abort);
             done(&supervisor);
             return supervisor.put_back(guard);
         }
         let _ = guard.send(Order::End { signal: Signal::TERM.as_raw(), grace: HURRIED_GRACE }, &[]);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(async move {
-                let mut rest =
-                    Self { guard: Some(guard), pid: 0, queue: VecDeque::new(), over: false, supervisor };
+                let mut rest = Self {
+                    guard: Some(guard),
+                    pid: 0,
+                    queue: VecDeque::new(),
+                    over: false,
+                    supervisor,
+                    replacement: None,
+                };
                 let end = async { while rest.event().await.is_some() {} };
                 if tokio::time::timeout(HURRIED_GRACE + GUARD_LIMIT, end).await.is_err() {
                     rest.give_up();

@@ -24,7 +24,7 @@ use crate::watched::watched;
 /// What a roomy pipe holds. More is not given to ordinary users.
 const ROOMY: usize = 1 << 20;
 /// The longest piece that one read answers.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 256 * 1024;
 /// A program that writes more than this within [`WINDOW`] writes much.
 const MUCH_BYTES: usize = 64 * 1024;
 /// So does one that writes more often than this.

@@ -24,6 +24,8 @@ struct Word {
     atom: Atom,
     lower: String,
     slips: Option<Slips>,
+    /// What it is made of; `None` if that says nothing about what it fits.
+    letters: Option<Letters>,
 }
 
 /// Scores one path after another. One for each thread.
@@ -32,6 +34,8 @@ pub struct Scorer<'a> {
     matcher: Matcher,
     characters: Vec<char>,
     lower: String,
+    /// The directory of the last path, which most often is that of the next one.
+    directory: (String, Letters),
 }
 
 impl Query {
@@ -46,7 +50,36 @@ impl Word {
     fn new(text: &str) -> Self {
         let atom = Atom::new(text, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false);
         let lower = text.to_lowercase();
-        Self { atom, slips: Slips::new(&lower), lower }
+        let letters = lower.is_ascii().then(|| Letters::of(lower.as_bytes()));
+        Self { atom, slips: Slips::new(&lower), lower, letters }
+    }
+
+    /// Whether it may fit a path of these letters, whose name has those. Costs next to nothing, and most do not.
+    fn may_fit(&self, path: Letters, name: Letters) -> bool {
+        self.letters.is_none_or(|letters| {
+            letters.missing_in(path) == 0
+                // Every letter that is not there is a slip of its own.
+                || self.slips.as_ref().is_some_and(|slips| letters.missing_in(name) <= slips.most)
+        })
+    }
+}
+
+/// Which ASCII characters there are, in small letters. Some share a bit, so that a missing one may be overlooked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Letters(u64);
+
+impl Letters {
+    fn of(lower: &[u8]) -> Self {
+        Self(lower.iter().fold(0, |letters, byte| letters | 1 << (byte & 63)))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// How many of these are not among the others, at least.
+    fn missing_in(self, others: Self) -> u32 {
+        (self.0 & !others.0).count_ones()
     }
 }
 
@@ -54,7 +87,7 @@ impl<'a> Scorer<'a> {
     /// A scorer for `query`.
     pub fn new(query: &'a Query) -> Self {
         let matcher = Matcher::new(Config::DEFAULT.match_paths());
-        Self { query, matcher, characters: Vec::new(), lower: String::new() }
+        Self { query, matcher, characters: Vec::new(), lower: String::new(), directory: Default::default() }
     }
 
     /// How well `path` fits, the more the better; `None` if it does not.
@@ -62,8 +95,29 @@ impl<'a> Scorer<'a> {
         let query = self.query;
         let name = path.rsplit('/').next().unwrap_or(path);
         self.lower.clear();
-        self.lower.extend(path.chars().flat_map(char::to_lowercase));
+        if path.is_ascii() {
+            self.lower.push_str(path);
+            self.lower.make_ascii_lowercase();
+            let (in_path, in_name) = self.letters(path.len() - name.len());
+            if !query.words.iter().all(|word| word.may_fit(in_path, in_name)) {
+                return None;
+            }
+        } else {
+            self.lower.extend(path.chars().flat_map(char::to_lowercase));
+        }
         query.words.iter().map(|word| self.word(word, path, name)).sum()
+    }
+
+    /// The letters of the path at hand, and of its name, which begins at `name`.
+    fn letters(&mut self, name: usize) -> (Letters, Letters) {
+        let (directory, name) = self.lower.split_at(name);
+        if self.directory.0 != directory {
+            self.directory.0.clear();
+            self.directory.0.push_str(directory);
+            self.directory.1 = Letters::of(directory.as_bytes());
+        }
+        let in_name = Letters::of(name.as_bytes());
+        (in_name.and(self.directory.1), in_name)
     }
 
     fn word(&mut self, word: &Word, path: &str, name: &str) -> Option<u32> {
@@ -137,13 +191,20 @@ impl Slips {
     /// The fewest slips with which the word is anywhere in `text`: the bit-parallel form of the table in which
     /// neighbours may also be swapped (Hyyrö's), where a match may begin at any character.
     fn count(&self, text: &str) -> u32 {
+        if text.is_ascii() {
+            self.count_of(text.bytes().map(|byte| self.ascii.get(usize::from(byte)).copied().unwrap_or(0)))
+        } else {
+            self.count_of(text.chars().map(|character| self.bits(character)))
+        }
+    }
+
+    fn count_of(&self, text: impl Iterator<Item = u64>) -> u32 {
         let last = 1_u64 << (self.length - 1);
         let (mut more, mut less) = (u64::MAX, 0_u64);
         let (mut matching_before, mut straight) = (0_u64, 0_u64);
         let mut slips = self.length;
         let mut fewest = slips;
-        for character in text.chars() {
-            let matching = self.bits(character);
+        for matching in text {
             let swapped = ((!straight & matching) << 1) & matching_before;
             straight = (((matching & more).wrapping_add(more)) ^ more) | matching | less | swapped;
             let up = less | !(straight | more);
@@ -258,6 +319,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_path_that_is_passed_over_fits_nothing(query in "[a-cA-C.\u{e9}]{1,6}( [a-c/]{1,5})?", path in "([a-eA-E._\u{e9}]{0,6}/){0,2}[a-eA-E._]{1,9}") {
+            let Some(query) = Query::new(&query) else { return Ok(()) };
+            let unfiltered = Query {
+                words: query.words.iter().cloned().map(|word| Word { letters: None, ..word }).collect(),
+            };
+            prop_assert_eq!(Scorer::new(&query).score(&path), Scorer::new(&unfiltered).score(&path));
+        }
+
         #[test]
         fn slips_are_counted_as_the_whole_table_does(word in "[abc\u{e9}]{4,12}", text in "[abc\u{e9}x]{0,16}") {
             let (word_characters, characters): (Vec<_>, Vec<_>) = (word.chars().collect(), text.chars().collect());

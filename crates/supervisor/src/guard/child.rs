@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::guard::cgroup::Cgroup;
 use crate::job::{EXTRA_DESCRIPTOR, Files, Job, Refusal};
+use crate::sandbox::Confinement;
 
 /// Descriptors that are handed on are first moved up here, out of the way of the numbers they get.
 const OUT_OF_THE_WAY: i32 = 100;
@@ -56,16 +57,26 @@ pub(super) fn failed(step: &str, error: &std::io::Error) -> Refusal {
     Refusal { step: step.to_owned(), reason: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
 }
 
+/// What a guard gets ready before it splits, so that the child has less to do.
+pub(super) struct Ready<'a> {
+    pub(super) cgroup: Option<&'a Cgroup>,
+    /// The signals that this process ignores, which a child inherits also across the start of its program.
+    pub(super) ignored: &'a [NixSignal],
+    pub(super) confinement: &'a mut Confinement,
+}
+
 /// Starts the program; answers once it runs.
-pub(super) fn start(job: &Job, files: Files, cgroup: Option<&Cgroup>) -> Result<Pid, Refusal> {
+pub(super) fn start(job: &Job, files: Files, ready: Ready<'_>) -> Result<Pid, Refusal> {
     let image = Image::new(job)?;
     let (report, reporter) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|errno| refusal("make a pipe", errno))?;
     let guard = rustix::process::getpid();
+    let Ready { cgroup, ignored, confinement } = ready;
+    job.sandbox.get_ready(confinement).map_err(|error| failed("prepare the sandbox", &error))?;
     let child = match fork(cgroup).map_err(|errno| refusal("start a process", errno))? {
         Fork::Parent(child) => child,
         Fork::Child => {
-            let Err(refusal) = become_program(job, files, &image, guard);
+            let Err(refusal) = become_program(job, files, &image, guard, (ignored, confinement));
             let text = serde_json::to_vec(&refusal).unwrap_or_default();
             let _ = rustix::io::write(&reporter, &text);
             exit_now();
@@ -107,7 +118,13 @@ impl Image {
 }
 
 /// The child's way to the program. Returns only when it fails.
-fn become_program(job: &Job, files: Files, image: &Image, guard: Pid) -> Result<Infallible, Refusal> {
+fn become_program(
+    job: &Job,
+    files: Files,
+    image: &Image,
+    guard: Pid,
+    (ignored, confinement): (&[NixSignal], &mut Confinement),
+) -> Result<Infallible, Refusal> {
     let step = |step: &'static str| move |errno: Errno| refusal(step, errno);
     rustix::process::setsid().map_err(step("make a session"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
@@ -122,8 +139,8 @@ fn become_program(job: &Job, files: Files, image: &Image, guard: Pid) -> Result<
         rustix::process::ioctl_tiocsctty(&files.stdin).map_err(step("take the terminal"))?;
     }
     install(files).map_err(step("hand over the open files"))?;
-    reset_signals().map_err(step("reset the signals"))?;
-    job.sandbox.enter().map_err(|error| failed("enter the sandbox", &error))?;
+    reset_signals(ignored).map_err(step("reset the signals"))?;
+    job.sandbox.enter(confinement).map_err(|error| failed("enter the sandbox", &error))?;
     let arguments = &image.arguments;
     match nix::unistd::execve(&image.program, arguments, &image.environment) {
         Ok(never) => match never {},
@@ -163,14 +180,23 @@ fn last_errno() -> Errno {
     Errno::from_raw_os_error(nix::errno::Errno::last_raw())
 }
 
-/// Gives every signal its default meaning and lets all through: a program expects to start like that.
-fn reset_signals() -> Result<(), Errno> {
+/// The signals that this process ignores; all that there are where that cannot be found out.
+pub(super) fn ignored_signals() -> Vec<NixSignal> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
+    let is_ignored = |signal: &NixSignal| mask >> (*signal as i32 - 1) & 1 == 1;
+    let can_be = |signal: &NixSignal| !matches!(signal, NixSignal::SIGKILL | NixSignal::SIGSTOP);
+    NixSignal::iterator().filter(can_be).filter(is_ignored).collect()
+}
+
+/// Gives every signal its default meaning and lets all through: a program expects to start like that. Those that are
+/// handled get their default by themselves when the program starts.
+fn reset_signals(ignored: &[NixSignal]) -> Result<(), Errno> {
     let code = |error: nix::errno::Errno| Errno::from_raw_os_error(error as i32);
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    for signal in
-        NixSignal::iterator().filter(|signal| !matches!(signal, NixSignal::SIGKILL | NixSignal::SIGSTOP))
-    {
-        set_action(signal, &default).map_err(code)?;
+    for signal in ignored {
+        set_action(*signal, &default).map_err(code)?;
     }
     SigSet::empty().thread_set_mask().map_err(code)
 }

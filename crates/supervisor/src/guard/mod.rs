@@ -22,7 +22,7 @@ use crate::guard::cgroup::Cgroup;
 use crate::guard::watch::Watch;
 use crate::job::{Answer, Event, FinalDirectory, Job, Order, Refusal, Status};
 use crate::proc::Proc;
-use crate::sandbox::{Namespaces, Policy};
+use crate::sandbox::{Confinement, Namespaces, Policy};
 use crate::tree::Tree;
 
 /// The grace when nobody is left who could have set another one.
@@ -37,6 +37,9 @@ struct Guard {
     cgroup: Option<Cgroup>,
     root: (u64, u64),
     umask: Mode,
+    ignored: Vec<NixSignal>,
+    /// What its last job was confined by; the next one most often is by the same.
+    confinement: Confinement,
     /// The namespaces it is in for its jobs.
     namespaces: Namespaces,
     /// It has failed to enter namespaces, and is in some of them.
@@ -92,6 +95,8 @@ impl Guard {
             cgroup: Cgroup::create().ok(),
             root: root()?,
             umask,
+            ignored: child::ignored_signals(),
+            confinement: Confinement::default(),
             namespaces: Namespaces::default(),
             astray: false,
             buffer: vec![0; LONGEST],
@@ -109,7 +114,9 @@ impl Guard {
         }
         let started = child::Start::read(files, extra).and_then(|(job, files)| {
             self.enter_namespaces(&job.sandbox)?;
-            let pid = child::start(&job, files, self.cgroup.as_ref())?;
+            let (cgroup, ignored) = (self.cgroup.as_ref(), &self.ignored[..]);
+            let ready = child::Ready { cgroup, ignored, confinement: &mut self.confinement };
+            let pid = child::start(&job, files, ready)?;
             Ok((job, pid))
         });
         match started {

@@ -36,6 +36,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+pub(crate) use landlock::Confinement;
+
 pub use choose::{Finding, Request, Sandbox, Unavailable, Wanted, landlock_version, namespaces, survey};
 pub use level::{Level, Mode, NetworkOff, OFF};
 pub use paths::default_write_paths;
@@ -164,19 +167,30 @@ impl Policy {
         Ok(())
     }
 
+    /// Makes what [`Policy::enter`] needs, or keeps what is there if it still is the same. In the namespaces of the job.
+    ///
+    /// # Errors
+    /// The operating system refused.
+    pub(crate) fn get_ready(&self, confinement: &mut Confinement) -> io::Result<()> {
+        match &self.files {
+            Some(write) => confinement.get_ready(write, self.reads.as_ref(), self.network_off),
+            None => Ok(()),
+        }
+    }
+
     /// Confines this process, and with it all that it starts, for good. The process has one thread, and is a child
-    /// of one that is [prepared](Policy::prepare).
+    /// of one that is [prepared](Policy::prepare) and where all is [ready](Policy::get_ready).
     ///
     /// # Errors
     /// The operating system refused; then the program must not be started.
-    pub(crate) fn enter(&self) -> io::Result<()> {
+    pub(crate) fn enter(&self, confinement: &mut Confinement) -> io::Result<()> {
         if self.is_none() {
             return Ok(());
         }
         rustix::thread::set_no_new_privs(true)?;
         privileges::give_up(self.namespaces.user)?;
-        if let Some(write) = &self.files {
-            landlock::enter(write, self.reads.as_ref(), self.network_off)?;
+        if self.files.is_some() {
+            confinement.enter()?;
         }
         if self.filter {
             network::filter()?;
@@ -185,13 +199,22 @@ impl Policy {
     }
 }
 
+/// Nothing is confined here.
+#[cfg(not(target_os = "linux"))]
+#[derive(Default)]
+pub(crate) struct Confinement;
+
 #[cfg(not(target_os = "linux"))]
 impl Policy {
     pub(crate) fn prepare(&self) -> io::Result<()> {
-        self.enter()
+        if self.is_none() { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        if self.is_none() { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
+    pub(crate) fn get_ready(&self, _: &mut Confinement) -> io::Result<()> {
+        self.prepare()
+    }
+
+    pub(crate) fn enter(&self, _: &mut Confinement) -> io::Result<()> {
+        self.prepare()
     }
 }

@@ -139,7 +139,12 @@ pub(crate) fn main() -> ExitCode {
     let read = io::stdin().read_to_end(&mut text);
     let trial = read.ok().and_then(|_| serde_json::from_slice::<Trial>(&text).ok());
     let Some(trial) = trial else { return ExitCode::FAILURE };
-    let entered = trial.policy.prepare().and_then(|()| trial.policy.enter());
+    let mut confinement = super::Confinement::default();
+    let entered = trial
+        .policy
+        .prepare()
+        .and_then(|()| trial.policy.get_ready(&mut confinement))
+        .and_then(|()| trial.policy.enter(&mut confinement));
     let tried = |()| if trial.only_enter { Vec::new() } else { breaches(&trial) };
     let answer = entered.map(tried).map_err(|error| error.to_string());
     match serde_json::to_writer(io::stdout(), &answer) {

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use supervisor::{Event, Status};
 
@@ -67,6 +68,24 @@ async fn a_guard_is_used_again_and_carries_nothing_over() {
     let first = parent().await;
     assert!(first.starts_with("0022\n/tmp\n"), "{first}");
     assert_eq!(first, parent().await);
+}
+
+/// What takes longer has another guard made behind it, rightly.
+const SHORT: Duration = Duration::from_millis(20);
+
+#[tokio::test]
+async fn short_jobs_one_after_another_share_one_guard() {
+    let supervisor = supervisor();
+    let (mut guards, mut long) = (std::collections::BTreeSet::new(), 0);
+    for _ in 0..60 {
+        let begun = Instant::now();
+        let (mut running, output) = start(&supervisor, "echo $PPID").await;
+        events(&mut running).await;
+        drop(running);
+        long += usize::from(begun.elapsed() >= SHORT);
+        guards.insert(text(output).await);
+    }
+    assert!(guards.len() <= 1 + long, "{} guards, though only {long} jobs took their time", guards.len());
 }
 
 #[tokio::test]

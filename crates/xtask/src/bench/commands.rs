@@ -14,11 +14,7 @@ pub(super) fn commands(bench: &Bench) -> anyhow::Result<Section> {
     let sandbox = figures["sandbox"].as_str().unwrap_or_default();
     let ratio = ours.beside(&direct);
     let rows = vec![
-        idle_row(
-            "provider-exec",
-            number(&figures, "idle_bytes")?,
-            "before Configure, which starts the warm guard".to_owned(),
-        ),
+        idle_row("provider-exec", &figures, "before Configure, which starts the warm guard")?,
         Row {
             what: "bash `true`, from the request to the end of the call".to_owned(),
             budget: "≤ 1.5 × a direct spawn".to_owned(),

@@ -24,7 +24,7 @@ const SEARCHES: &[(&str, f64, &str)] = &[
 
 pub(super) fn searches(bench: &Bench) -> anyhow::Result<Section> {
     let figures = bench.client("search", "provider-search")?;
-    let mut rows = vec![idle_row("provider-search", number(&figures, "idle_bytes")?, String::new())];
+    let mut rows = vec![idle_row("provider-search", &figures, "")?];
     for (name, budget, what) in SEARCHES {
         rows.push(search(&figures[*name], *budget, what)?);
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use provider_core::CONTRACT;
+use serde_json::Value;
 
 use super::Bench;
 use super::figures::{Row, Section, Spread, megabytes, number};
@@ -20,9 +21,10 @@ pub(super) fn calls(bench: &Bench) -> anyhow::Result<Section> {
         rows.push(start(&bench.program(provider), provider)?);
     }
     let figures = bench.client("calls", "provider-filesystem")?;
-    let (idle, configured) = (number(&figures, "idle_bytes")?, number(&figures, "configured_bytes")?);
+    let configured = number(&figures, "configured_bytes")?;
     let (reads, bare) = (Spread::read(&figures["read_file"])?, Spread::read(&figures["describe"])?);
-    rows.push(idle_row("provider-filesystem", idle, format!("{} after Configure", megabytes(configured))));
+    let configured = format!("{} in all after Configure", megabytes(configured));
+    rows.push(idle_row("provider-filesystem", &figures, &configured)?);
     rows.push(Row {
         what: "read_file of a file of 10 KB, over gRPC".to_owned(),
         budget: "p50 ≤ 150 µs".to_owned(),
@@ -44,14 +46,23 @@ pub(super) fn calls(bench: &Bench) -> anyhow::Result<Section> {
 }
 
 /// What a provider holds before it is configured.
-pub(super) fn idle_row(provider: &str, bytes: f64, beside: String) -> Row {
-    Row {
+pub(super) fn idle_row(provider: &str, figures: &Value, beside: &str) -> anyhow::Result<Row> {
+    let (bytes, own) = (number(&figures["idle"], "rss")?, number(&figures["idle"], "own")?);
+    let files = format!(
+        "{} of it are its own, the rest is pages of program files, which processes share and the system takes back",
+        megabytes(own)
+    );
+    Ok(Row {
         what: format!("idle memory of {provider}, started and connected"),
         budget: "≤ 6 MB RSS".to_owned(),
         measured: megabytes(bytes),
         met: Some(bytes <= 6e6),
-        beside,
-    }
+        beside: [files.as_str(), beside]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("; "),
+    })
 }
 
 /// The time from spawning the provider to its handshake line, beside spawning `true`.
