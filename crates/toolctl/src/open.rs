@@ -129,7 +129,7 @@ impl Setup {
             }
         }
         self.settings.check_known_to_any(&attributes)?;
-        configure(&code, config.clone()).await?;
+        configure(Code::NAME, &code, config.clone()).await?;
         Ok((code, Reach::new(host, others, config).map_err(Failure::usage)?))
     }
 
@@ -145,7 +145,7 @@ impl Setup {
         if let Some(own) = own {
             config.extend(object(&format!("provider_config.{name}"), own)?);
         }
-        configure(&provider, config).await?;
+        configure(name, &provider, config).await?;
         Ok(provider)
     }
 
