@@ -14,6 +14,9 @@ pub const LONGEST_FRAME: usize = 32 * 1_024 * 1_024;
 /// What a frame needs around the value it carries.
 pub const FRAME_MARGIN: usize = 4 * 1_024;
 
+/// Calls that may be without an answer at one time. A child makes no more, and a parent ends one that does.
+pub const MOST_OUTSTANDING: usize = 10_000;
+
 /// What the parent says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

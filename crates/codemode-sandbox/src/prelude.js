@@ -143,15 +143,14 @@
         try {
           text = stringify(input);
         } catch (error) {
-          return wrong("was not called, its input cannot be written as JSON: " + errorText(error));
+          return wrong("was not called: its input cannot be written as JSON: " + errorText(error));
         }
         if (typeof text !== "string" || !startsWith(text, "{")) return wrong("takes one object; its input is none as JSON");
       }
+      const refused = native.call(last + 1, wellFormed(plugin), wellFormed(tool), text);
+      if (refused !== "") return wrong("was not called: " + refused);
       last += 1;
-      if (!native.call(last, wellFormed(plugin), wellFormed(tool), text)) {
-        return wrong("was not called, its input is larger than 32 MiB");
-      }
-      set(waiting, last, { resolve, reject, failure });
+      set(waiting, last, { __proto__: null, resolve, reject, failure });
     });
   };
 

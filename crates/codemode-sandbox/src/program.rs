@@ -15,7 +15,7 @@ use crate::channel::{Inbox, Outbox};
 use crate::child::Sandbox;
 use crate::clock;
 use crate::engine::{Rejections, Rest, Work, limit, serve};
-use crate::frames::{Call, Done, FRAME_MARGIN, LONGEST_FRAME, Limits, Reason, Run, Text, ToParent};
+use crate::frames::{Call, Done, FRAME_MARGIN, LONGEST_FRAME, Limits, MOST_OUTSTANDING, Reason, Run, Text, ToParent};
 
 use compile::{Compiled, compile, with_own_columns};
 
@@ -62,15 +62,19 @@ impl Desk {
         }
     }
 
-    /// Sends a call; false when it is too long to be sent.
-    fn call(&self, id: u64, plugin: String, tool: String, input: String) -> bool {
-        if input.len() + plugin.len() + tool.len() + FRAME_MARGIN > LONGEST_FRAME {
-            return false;
+    /// Sends a call. Answers why it was not sent, or nothing.
+    fn call(&self, id: u64, plugin: String, tool: String, input: String) -> &'static str {
+        // Names are written with escapes, input is JSON already.
+        if input.len() + 6 * (plugin.len() + tool.len()) + FRAME_MARGIN > LONGEST_FRAME {
+            return "its input is larger than 32 MiB";
         }
-        let Ok(input) = RawValue::from_string(input) else { return false };
+        if self.outstanding.get() >= MOST_OUTSTANDING {
+            return "10000 calls are without an answer; await some";
+        }
+        let Ok(input) = RawValue::from_string(input) else { return "its input is no JSON" };
         self.outbox.borrow_mut().push(&ToParent::Call(Call { id, plugin, tool, input }));
         self.outstanding.set(self.outstanding.get() + 1);
-        true
+        ""
     }
 
     /// Sends a line of the console at once, so that it outlives this process. What comes after the program has settled

@@ -1,10 +1,11 @@
-//! What code mode costs on this machine: `cargo run --release -p codemode --example measure`, as JSON with `--json`.
-//! `trivial` returns a number, `sequential` makes 100 calls one after another, `parallel` makes 1,000 at once.
+//! What code mode costs on this machine, in microseconds: `cargo run --profile dist -p codemode --example measure`.
+//! `trivial` returns a number, `sequential` makes 100 calls one after another, `parallel` makes 1,000 at once; `spawn` is
+//! what starting `true` and waiting for it takes, in turns with `trivial`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use codemode::catalogue::{Catalogue, Plugin, Tool};
 use codemode::{Answer, Failure, Program, ToolCall, ToolHost};
@@ -42,39 +43,46 @@ fn main() -> ExitCode {
         return code;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let json = std::env::args().any(|argument| argument == "--json");
     let figures = runtime.block_on(async {
         let sequential = "for (let i = 0; i < 100; i += 1) await tools.fx.echo({}); return 100";
         let parallel =
             "return (await Promise.all(Array.from({length: 1000}, (_, i) => tools.fx.echo({i})))).length";
-        [
-            ("trivial", measure(200, "return 1", "1").await),
-            ("sequential", measure(50, sequential, "100").await),
-            ("parallel", measure(50, parallel, "1000").await),
-        ]
+        let mut spawns = Vec::new();
+        let trivial = measure(200, "return 1", "1", || spawns.push(spawn())).await;
+        json!({
+            "trivial": trivial,
+            "spawn": spread(spawns),
+            "sequential": measure(50, sequential, "100", || {}).await,
+            "parallel": measure(50, parallel, "1000", || {}).await,
+        })
     });
-    if json {
-        let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        println!("{}", Value::Object(figures));
-    } else {
-        for (name, value) in figures {
-            println!("{name}: {value}");
-        }
-    }
+    println!("{figures}");
     ExitCode::SUCCESS
 }
 
-/// Runs the program so many times; the milliseconds that it took.
-async fn measure(times: usize, code: &str, expected: &str) -> Value {
+/// Runs the program so many times, and something else between.
+async fn measure(times: usize, code: &str, expected: &str, mut between: impl FnMut()) -> Value {
     let host: Arc<dyn ToolHost> = Arc::new(Echo::new());
     let mut took = Vec::with_capacity(times);
     for _ in 0..times {
         let begun = Instant::now();
         let report = Program::new(host.clone(), code, "call").run().await;
-        took.push(begun.elapsed().as_secs_f64() * 1_000.0);
+        took.push(begun.elapsed());
         assert_eq!((report.reason, report.text.as_str()), (None, expected));
+        between();
     }
-    took.sort_by(f64::total_cmp);
-    let at = |part: usize| took[(took.len() - 1) * part / 100];
-    json!({"p50_ms": at(50), "p95_ms": at(95), "least_ms": at(0)})
+    spread(took)
+}
+
+fn spawn() -> Duration {
+    let begun = Instant::now();
+    assert!(std::process::Command::new("true").status().unwrap().success());
+    begun.elapsed()
+}
+
+fn spread(mut took: Vec<Duration>) -> Value {
+    took.sort_unstable();
+    let last = took.len() - 1;
+    let at = |share: usize| took[(last * share).div_ceil(100)].as_secs_f64() * 1e6;
+    json!({"least": at(0), "median": at(50), "high": at(99), "most": at(100)})
 }

@@ -13,6 +13,7 @@ use tokio::process::{Child as Process, ChildStderr, ChildStdin, ChildStdout, Com
 use tokio::time::timeout;
 
 use crate::frames::Reader;
+use crate::starter;
 
 /// What the process says on stderr is kept up to here.
 const STDERR_KEPT: u64 = 4 * 1_024;
@@ -48,7 +49,7 @@ pub struct NoSandbox(String);
 /// # Errors
 /// There is none, and why.
 pub async fn probe(sandboxing: &Sandboxing) -> Result<Confinement, NoSandbox> {
-    let mut child = Child::start(sandboxing).map_err(|error| NoSandbox(error.to_string()))?;
+    let mut child = Child::start(sandboxing).await.map_err(|error| NoSandbox(error.to_string()))?;
     match timeout(LOCKING_UP, child.frames.next()).await {
         Ok(Ok(ToParent::Ready(confinement))) => Ok(confinement),
         Ok(Ok(ToParent::Done(Done { message, .. }))) => Err(NoSandbox(message)),
@@ -73,14 +74,14 @@ pub(crate) struct Child {
 impl Child {
     /// # Errors
     /// What the operating system says.
-    pub(crate) fn start(sandboxing: &Sandboxing) -> io::Result<Self> {
+    pub(crate) async fn start(sandboxing: &Sandboxing) -> io::Result<Self> {
         let program = PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
         let mut command = Command::new(program);
         command.arg(SANDBOX_ARGUMENT).arg(std::process::id().to_string());
         command.args(sandboxing.settings.iter().map(|setting| setting.as_argument()));
         command.env_clear().current_dir("/").process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn()?;
+        let mut process = starter::start(command).await?;
         let (stdin, stderr) = (process.stdin.take(), process.stderr.take());
         let stdout = process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { process, stdin, stderr, frames: Reader::new(stdout) })

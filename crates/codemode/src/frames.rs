@@ -4,7 +4,11 @@ use std::io;
 
 use codemode_sandbox::frames::{AnswerKind, FRAME_MARGIN, LONGEST_FRAME, ToParent};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::host::{Answer, Failure};
+use crate::report::CallStatus;
 
 /// Frames from the child.
 #[derive(Debug)]
@@ -69,8 +73,39 @@ struct AnswerBody<'a, V: ?Sized> {
     value: &'a V,
 }
 
+/// The line that answers a call, and what became of it.
+pub(crate) fn of_result(id: u64, result: &Result<Answer, Failure>) -> (Vec<u8>, CallStatus) {
+    let line = match result {
+        Ok(Answer::Structured(value)) => answer_line(id, true, AnswerKind::Structured, value),
+        Ok(Answer::Text(text)) => answer_line(id, true, AnswerKind::Text, text),
+        Ok(Answer::Content(items)) => answer_line(id, true, AnswerKind::Content, items),
+        Err(failure) => answer_line(id, false, AnswerKind::Text, &failure.message),
+    };
+    let status = match result {
+        Ok(_) => CallStatus::Ok,
+        Err(failure) if failure.denied => CallStatus::Denied,
+        Err(_) => CallStatus::Failed,
+    };
+    match line {
+        Some(line) => (line, status),
+        None => {
+            let message = "the tool answered with more than 32 MiB, which cannot be passed on; ask for less";
+            (of_answer(id, Err(message.to_owned())), CallStatus::Failed)
+        }
+    }
+}
+
+/// The line of an answer that was made here, and is short.
+pub(crate) fn of_answer(id: u64, answer: Result<Value, String>) -> Vec<u8> {
+    let line = match answer {
+        Ok(value) => answer_line(id, true, AnswerKind::Structured, &value),
+        Err(message) => answer_line(id, false, AnswerKind::Text, &message),
+    };
+    line.unwrap_or_default()
+}
+
 /// The line of an answer; `None` when it would be too long.
-pub(crate) fn answer_line<V: Serialize + ?Sized>(
+fn answer_line<V: Serialize + ?Sized>(
     id: u64,
     ok: bool,
     kind: AnswerKind,

@@ -16,6 +16,7 @@ mod host;
 mod program;
 pub mod providers;
 mod report;
+mod starter;
 
 pub use child::{NoSandbox, Sandboxing, probe, set_program};
 pub use codemode_sandbox::frames::{Confinement, Reason};

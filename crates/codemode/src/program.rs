@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use codemode_sandbox::frames::{self, AnswerKind, Done, Reason, Run, ToChild, ToParent};
+use codemode_sandbox::frames::{self, Done, MOST_OUTSTANDING, Reason, Run, ToChild, ToParent};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogue::SELF;
+use crate::catalogue::{Catalogue, SELF};
 use crate::child::{Child, Sandboxing, default_message, first_line};
 use crate::console::Console;
-use crate::frames::{NoFrame, answer_line};
-use crate::host::{Answer, Failure, ToolCall, ToolHost};
+use crate::frames::{NoFrame, of_answer, of_result};
+use crate::host::{ToolCall, ToolHost};
 use crate::report::{CallRecord, CallStatus, Report};
 
 /// How much longer than its limit a slice may last before the parent ends it: the child does that itself, unless something
@@ -27,12 +27,16 @@ const SLICE_MARGIN: Duration = Duration::from_secs(2);
 const BEGINNING: Duration = Duration::from_secs(20);
 /// How long calls that are given up may take to end.
 const GIVING_UP: Duration = Duration::from_millis(2_200);
-/// Calls that may be without an answer at one time.
-const MOST_OUTSTANDING: usize = 10_000;
-/// Bytes of input that may wait for their turn.
-const MOST_WAITING: usize = 64 * 1_024 * 1_024;
+/// Bytes of input that calls without an answer may have together.
+const MOST_INPUT: usize = 64 * 1_024 * 1_024;
 /// Lines on their way to the child; more wait in their calls.
 const LINES_AHEAD: usize = 8;
+/// Calls of which a record is kept; further ones are counted.
+const MOST_RECORDS: usize = 10_000;
+/// Characters of a name that is shown.
+const LONGEST_NAME: usize = 160;
+/// Bytes of a program.
+const LONGEST_CODE: usize = 4 * 1_024 * 1_024;
 
 /// What a program may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,41 +139,74 @@ impl Program {
 
     /// Runs it to its end. Dropping the future gives up the program and its calls.
     ///
-    /// The kernel ends the program's process with the thread that started it, so a runtime whose threads come and go
-    /// must not be what polls this first.
     pub async fn run(self) -> Report {
-        let (console, value) = (Console::new(self.limits.console), self.limits.value);
-        let child = match Child::start(&self.sandboxing) {
+        let limits = self.limits;
+        let nothing_ran = |done| Report::new(done, &limits, "", Vec::new(), 0);
+        if self.code.len() > LONGEST_CODE {
+            let (has, most) = (self.code.len() / 1_024, LONGEST_CODE / 1_024);
+            let message = format!("the program has {has} KiB, at most {most} KiB are taken");
+            return nothing_ran(Done::failed(Reason::Syntax, message));
+        }
+        let child = match Child::start(&self.sandboxing).await {
             Ok(child) => child,
             Err(error) => {
-                let done = Done::failed(
-                    Reason::SandboxUnavailable,
-                    format!("its process cannot be started: {error}"),
-                );
-                return Report::new(done, "", Vec::new(), value);
+                let message = format!("its process cannot be started: {error}");
+                return nothing_ran(Done::failed(Reason::SandboxUnavailable, message));
             }
         };
-        let mut execution = Execution::new(self, child, console);
+        let mut execution = Execution::new(self, child, Console::new(limits.console));
         let mut done = execution.work().await;
         execution.give_up().await;
         if let Some(reason) = done.reason.filter(|_| done.message.is_empty()) {
-            done.message = default_message(reason, &execution.limits);
+            done.message = default_message(reason, &limits);
         }
-        Report::new(done, &execution.console.text(), execution.calls, value)
+        let Execution { console, calls, uncounted, .. } = execution;
+        Report::new(done, &limits, &console.text(), calls, uncounted)
     }
 }
 
 /// A call that waits for its turn.
 struct Waiting {
-    index: usize,
     id: u64,
     call: ToolCall,
+    which: Which,
+}
+
+/// What is known of a call while it has no answer.
+struct Which {
+    /// Its record, if it has one.
+    record: Option<usize>,
+    /// The tool, as `plugin.tool`; empty where there is nobody to tell.
+    tool: String,
     /// Bytes of its input.
     bytes: usize,
 }
 
-/// A call that is over, and whether it has an answer.
-type Over = (usize, CallStatus);
+/// A call that is over.
+type Over = (Which, CallStatus);
+
+/// A question that is answered here. The answer is made when there is room for it, so that answers do not pile up.
+enum Question {
+    /// About the catalogue.
+    About { question: String, input: Map<String, Value> },
+    /// About a tool that there is not.
+    Unknown { plugin: String, tool: String },
+    /// About a call that cannot be made.
+    Refused(String),
+}
+
+impl Question {
+    fn answer(self, catalogue: &Catalogue) -> Result<Value, String> {
+        match self {
+            Self::About { question, input } => catalogue.about(&question, &input),
+            Self::Unknown { plugin, tool } => match catalogue.find(&plugin, &tool) {
+                Ok(_) => Err(format!("{plugin}.{tool} was not there a moment ago; call it again")),
+                Err(unknown) => Err(unknown),
+            },
+            Self::Refused(message) => Err(message),
+        }
+    }
+}
 
 struct Execution {
     host: Arc<dyn ToolHost>,
@@ -182,10 +219,13 @@ struct Execution {
     lines: mpsc::Sender<Vec<u8>>,
     console: Console,
     calls: Vec<CallRecord>,
+    /// Calls without a record.
+    uncounted: usize,
     /// The number of the child's last call.
     last: u64,
     waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
+    /// Bytes of input that calls without an answer have.
+    input_bytes: usize,
     running: FuturesUnordered<BoxFuture<'static, Over>>,
     /// Ends the calls that run.
     stop_calls: CancellationToken,
@@ -242,9 +282,10 @@ impl Execution {
             lines,
             console,
             calls: Vec::new(),
+            uncounted: 0,
             last: 0,
             waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            input_bytes: 0,
             running: FuturesUnordered::new(),
             stop_calls: CancellationToken::new(),
             answered: 0,
@@ -255,9 +296,13 @@ impl Execution {
     async fn work(&mut self) -> Ended {
         let total = Instant::now() + self.limits.total;
         loop {
-            let slice_end = self.slice_end.unwrap_or(total).min(total);
+            let end = self.slice_end.unwrap_or(total).min(total);
+            // Asked here, too: a child that never stops talking must not keep the timer from being looked at.
+            if Instant::now() >= end {
+                let reason = if end == total { Reason::TotalTime } else { Reason::Time };
+                return Done::failed(reason, "");
+            }
             let step = tokio::select! {
-                biased;
                 () = self.cancel.cancelled() => Err(Done::failed(Reason::Cancelled, "")),
                 frame = self.child.frames.next() => match frame {
                     Ok(frame) => self.take(frame),
@@ -267,10 +312,7 @@ impl Execution {
                     self.over(over);
                     Ok(())
                 }
-                () = sleep_until(slice_end) => {
-                    let reason = if Instant::now() >= total { Reason::TotalTime } else { Reason::Time };
-                    Err(Done::failed(reason, ""))
-                }
+                () = sleep_until(end) => Ok(()),
             };
             if let Err(ended) = step {
                 return ended;
@@ -298,96 +340,116 @@ impl Execution {
 
     /// Checks a call and queues it. The child is not trusted: what it says of a call is looked up here.
     fn call(&mut self, call: frames::Call) -> Result<(), Ended> {
+        let nonsense = |what: &str| Done::failed(Reason::Crashed, format!("the process of the program {what}"));
         if call.id != self.last + 1 {
-            return Err(Done::failed(
-                Reason::Crashed,
-                "the process of the program numbered its calls wrongly",
-            ));
+            return Err(nonsense("numbered its calls wrongly"));
+        }
+        if self.running.len() + self.waiting.len() >= MOST_OUTSTANDING {
+            return Err(nonsense("made more calls at one time than it may"));
         }
         self.last = call.id;
         let catalogue = self.host.tools();
+        let bytes = call.input.get().len();
         if call.plugin == SELF {
-            let answer = parse(&call).and_then(|input| catalogue.about(&call.tool, &input));
-            self.answer_now(call.id, answer);
+            let question = self.input(&call).map(|input| Question::About { question: call.tool, input });
+            self.input_bytes += bytes;
+            self.answer(call.id, Which { record: None, tool: String::new(), bytes }, question);
             return Ok(());
         }
-        let (index, id, bytes) = (self.calls.len(), call.id, call.input.get().len());
-        let (name, checked) = match catalogue.find(&call.plugin, &call.tool) {
-            Ok((plugin, tool)) => {
-                let name = format!("{}.{}", plugin.name, tool.name);
-                let checked = self.check(&call, &plugin.name, &tool.name);
-                let checked = checked.map_err(|reason| format!("{name} was not called: {reason}"));
-                (name, checked)
+        let (plugin, tool) = match catalogue.find(&call.plugin, &call.tool) {
+            Ok((plugin, tool)) => (plugin.name.clone(), tool.name.clone()),
+            Err(_) => {
+                let (plugin, tool) = (shortened(call.plugin), shortened(call.tool));
+                let which = self.record(format!("{plugin}.{tool}"), CallStatus::Failed, 0);
+                self.answer(call.id, which, Ok(Question::Unknown { plugin, tool }));
+                return Ok(());
             }
-            Err(no_tool) => (shortened(&format!("{}.{}", call.plugin, call.tool)), Err(no_tool)),
         };
-        match checked {
-            Ok(call) => {
-                self.calls.push(CallRecord { tool: name, status: CallStatus::NotStarted });
-                self.waiting_bytes += bytes;
-                self.waiting.push_back(Waiting { index, id, call, bytes });
+        let name = format!("{plugin}.{tool}");
+        match self.input(&call) {
+            Ok(input) => {
+                let which = self.record(name, CallStatus::NotStarted, bytes);
+                let number = call.id;
+                let call = ToolCall { plugin, tool, input, id: format!("{}/{number}", self.id) };
+                self.waiting.push_back(Waiting { id: number, call, which });
                 self.start_waiting();
             }
-            Err(message) => {
-                self.calls.push(CallRecord { tool: name, status: CallStatus::Failed });
-                self.answer_now(id, Err(message));
+            Err(reason) => {
+                let refused = Question::Refused(format!("{name} was not called: {reason}"));
+                let which = self.record(name, CallStatus::Failed, 0);
+                self.answer(call.id, which, Ok(refused));
             }
         }
         Ok(())
     }
 
-    fn check(&self, call: &frames::Call, plugin: &str, tool: &str) -> Result<ToolCall, String> {
-        if self.running.len() + self.waiting.len() >= MOST_OUTSTANDING {
-            return Err(format!("{MOST_OUTSTANDING} calls are without an answer; await some"));
+    /// The input of a call, for which there has to be room.
+    fn input(&self, call: &frames::Call) -> Result<Map<String, Value>, String> {
+        if self.input_bytes + call.input.get().len() > MOST_INPUT {
+            return Err("calls without an answer have 64 MiB of input together; await some".to_owned());
         }
-        if self.waiting_bytes + call.input.get().len() > MOST_WAITING {
-            return Err("too much input waits for its turn; await some calls".to_owned());
+        // It is JSON, and an object; only its texts can be such as no Rust string can hold.
+        serde_json::from_str(call.input.get())
+            .map_err(|_| "a text in its input has half of a surrogate pair, which is no character".to_owned())
+    }
+
+    /// Writes down a call.
+    fn record(&mut self, tool: String, status: CallStatus, bytes: usize) -> Which {
+        self.input_bytes += bytes;
+        if self.calls.len() == MOST_RECORDS {
+            self.uncounted += 1;
+            return Which { record: None, tool, bytes };
         }
-        let id = format!("{}/{}", self.id, call.id);
-        Ok(ToolCall { plugin: plugin.to_owned(), tool: tool.to_owned(), input: parse(call)?, id })
+        self.calls.push(CallRecord { tool: tool.clone(), status });
+        Which { record: Some(self.calls.len() - 1), tool, bytes }
+    }
+
+    fn set_status(&mut self, which: &Which, status: CallStatus) {
+        if let Some(record) = which.record.and_then(|at| self.calls.get_mut(at)) {
+            record.status = status;
+        }
     }
 
     /// Starts what waits, as far as calls may run together.
     fn start_waiting(&mut self) {
         while self.running.len() < self.limits.together.max(1) {
-            let Some(Waiting { index, id, call, bytes }) = self.waiting.pop_front() else { break };
-            self.waiting_bytes -= bytes;
-            let record = &mut self.calls[index];
-            record.status = CallStatus::Cancelled;
-            (self.progress)(Progress::Started { tool: record.tool.clone() });
+            let Some(Waiting { id, call, which }) = self.waiting.pop_front() else { break };
+            self.set_status(&which, CallStatus::Cancelled);
+            (self.progress)(Progress::Started { tool: which.tool.clone() });
             let (host, cancel, lines) = (self.host.clone(), self.stop_calls.clone(), self.lines.clone());
             self.running.push(Box::pin(async move {
                 let result = host.call(call, cancel.clone()).await;
-                let (line, status) = answer(id, &result);
                 if cancel.is_cancelled() {
-                    return (index, if result.is_ok() { CallStatus::Ok } else { CallStatus::Cancelled });
+                    return (which, if result.is_ok() { CallStatus::Ok } else { CallStatus::Cancelled });
                 }
+                let (line, status) = of_result(id, &result);
                 // The call keeps its place until its answer is on its way, so that answers do not pile up.
                 let _ = lines.send(line).await;
-                (index, status)
+                (which, status)
             }));
         }
     }
 
-    fn over(&mut self, (index, status): Over) {
-        if let Some(record) = self.calls.get_mut(index) {
-            record.status = status;
-            (self.progress)(Progress::Ended { tool: record.tool.clone(), status });
+    fn over(&mut self, (which, status): Over) {
+        self.input_bytes -= which.bytes;
+        self.set_status(&which, status);
+        if !which.tool.is_empty() {
+            (self.progress)(Progress::Ended { tool: which.tool, status });
         }
         self.answer_made();
         self.start_waiting();
     }
 
     /// Answers a call that nobody has to make.
-    fn answer_now(&mut self, id: u64, answer: Result<Value, String>) {
-        let line = match answer {
-            Ok(value) => answer_line(id, true, AnswerKind::Structured, &value),
-            Err(message) => answer_line(id, false, AnswerKind::Text, &message),
-        };
-        let (lines, line) = (self.lines.clone(), line.unwrap_or_default());
+    fn answer(&mut self, id: u64, which: Which, question: Result<Question, String>) {
+        let question = question.unwrap_or_else(Question::Refused);
+        let (lines, catalogue) = (self.lines.clone(), self.host.tools());
         self.running.push(Box::pin(async move {
-            let _ = lines.send(line).await;
-            (usize::MAX, CallStatus::Ok)
+            let status = if which.tool.is_empty() { CallStatus::Ok } else { CallStatus::Failed };
+            if let Ok(room) = lines.reserve().await {
+                room.send(of_answer(id, question.answer(&catalogue)));
+            }
+            (which, status)
         }));
     }
 
@@ -415,10 +477,8 @@ impl Execution {
         }
         self.stop_calls.cancel();
         let rest = async {
-            while let Some(over) = self.running.next().await {
-                if let Some(record) = self.calls.get_mut(over.0) {
-                    record.status = over.1;
-                }
+            while let Some((which, status)) = self.running.next().await {
+                self.set_status(&which, status);
             }
         };
         // What does not end is dropped, which gives it up for good.
@@ -426,39 +486,10 @@ impl Execution {
     }
 }
 
-/// The input as a value.
-fn parse(call: &frames::Call) -> Result<Map<String, Value>, String> {
-    // It is JSON, and an object; only its texts can be such as no Rust string can hold.
-    serde_json::from_str(call.input.get())
-        .map_err(|_| "a text in its input has half of a surrogate pair, which is no character".to_owned())
-}
-
-/// The line that answers a call, and what became of it.
-fn answer(id: u64, result: &Result<Answer, Failure>) -> (Vec<u8>, CallStatus) {
-    let line = match result {
-        Ok(Answer::Structured(value)) => answer_line(id, true, AnswerKind::Structured, value),
-        Ok(Answer::Text(text)) => answer_line(id, true, AnswerKind::Text, text),
-        Ok(Answer::Content(items)) => answer_line(id, true, AnswerKind::Content, items),
-        Err(failure) => answer_line(id, false, AnswerKind::Text, &failure.message),
-    };
-    let status = match result {
-        Ok(_) => CallStatus::Ok,
-        Err(failure) if failure.denied => CallStatus::Denied,
-        Err(_) => CallStatus::Failed,
-    };
-    match line {
-        Some(line) => (line, status),
-        None => {
-            let message = "the tool answered with more than 32 MiB, which cannot be passed on; ask for less";
-            (answer_line(id, false, AnswerKind::Text, message).unwrap_or_default(), CallStatus::Failed)
-        }
-    }
-}
-
 /// A name that a child made up, short enough to be shown.
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(100) {
+fn shortened(name: String) -> String {
+    match name.char_indices().nth(LONGEST_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
+        None => name,
     }
 }

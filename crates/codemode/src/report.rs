@@ -2,8 +2,14 @@
 
 use codemode_sandbox::frames::{Done, Reason};
 
+use crate::program::Limits;
+
 /// Calls listed one by one; beyond that they are only counted.
 const LISTED: usize = 50;
+/// Bytes of a message or a stack: what 65,536 UTF-16 units can have.
+const LONGEST_MESSAGE: usize = 3 * 65_536;
+/// Rejections that are told.
+const MOST_UNHANDLED: usize = 20;
 
 /// What came of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +20,8 @@ pub struct Report {
     pub text: String,
     /// The calls it made, in the order it made them.
     pub calls: Vec<CallRecord>,
+    /// Calls that it made after those.
+    pub more_calls: usize,
 }
 
 /// A call that a program made.
@@ -63,14 +71,34 @@ impl CallStatus {
 }
 
 impl Report {
-    /// A report of how a program ended, what it wrote, and what it called.
-    pub(crate) fn new(done: Done, console: &str, calls: Vec<CallRecord>, value_limit: usize) -> Self {
+    /// A report of how a program ended, what it wrote, and what it called. What the child said is cut to what it may
+    /// say.
+    pub(crate) fn new(
+        mut done: Done,
+        limits: &Limits,
+        console: &str,
+        calls: Vec<CallRecord>,
+        more_calls: usize,
+    ) -> Self {
+        bound(&mut done, limits);
         let text = match done.reason {
             None => success(&done, console),
-            Some(reason) => failure(reason, &done, console, &calls, value_limit),
+            Some(reason) => failure(reason, &done, console, limits) + &calls_made(&calls, more_calls),
         };
-        Self { reason: done.reason, text, calls }
+        Self { reason: done.reason, text, calls, more_calls }
     }
+}
+
+/// A child that keeps to its limits never sends more than this.
+fn bound(done: &mut Done, limits: &Limits) {
+    let cut = |text: &mut String, most: usize| text.truncate(text.floor_char_boundary(most));
+    cut(&mut done.message, LONGEST_MESSAGE);
+    cut(&mut done.stack, LONGEST_MESSAGE);
+    if let Some(value) = &mut done.value {
+        cut(&mut value.text, limits.value);
+    }
+    done.unhandled.truncate(MOST_UNHANDLED);
+    done.unhandled.iter_mut().for_each(|text| cut(text, LONGEST_MESSAGE));
 }
 
 fn success(done: &Done, console: &str) -> String {
@@ -82,8 +110,8 @@ fn success(done: &Done, console: &str) -> String {
     }
 }
 
-fn failure(reason: Reason, done: &Done, console: &str, calls: &[CallRecord], value_limit: usize) -> String {
-    let mut head = format!("{reason}: {}", message(reason, done, value_limit));
+fn failure(reason: Reason, done: &Done, console: &str, limits: &Limits) -> String {
+    let mut head = format!("{reason}: {}", message(reason, done, limits.value));
     if !done.stack.is_empty() {
         head = format!("{head}\n{}", done.stack);
     }
@@ -97,10 +125,14 @@ fn failure(reason: Reason, done: &Done, console: &str, calls: &[CallRecord], val
     if !console.is_empty() {
         parts.push(console.to_owned());
     }
-    if !calls.is_empty() {
-        parts.push(format!("Calls made: {}", calls_in_words(calls)));
-    }
     parts.join("\n\n")
+}
+
+fn calls_made(calls: &[CallRecord], more: usize) -> String {
+    match calls {
+        [] => String::new(),
+        calls => format!("\n\nCalls made: {}", calls_in_words(calls, more)),
+    }
 }
 
 fn message(reason: Reason, done: &Done, value_limit: usize) -> String {
@@ -116,7 +148,7 @@ fn message(reason: Reason, done: &Done, value_limit: usize) -> String {
 }
 
 /// `fx.echo ok (3 times), fx.boom failed`: equal neighbours together.
-fn calls_in_words(calls: &[CallRecord]) -> String {
+fn calls_in_words(calls: &[CallRecord], more: usize) -> String {
     let groups: Vec<(&CallRecord, usize)> = calls
         .chunk_by(|one, next| one == next)
         .filter_map(|group| Some((group.first()?, group.len())))
@@ -126,7 +158,7 @@ fn calls_in_words(calls: &[CallRecord]) -> String {
         count => format!("{} {} ({count} times)", call.tool, call.status.in_words()),
     };
     let mut words: Vec<String> = groups.iter().take(LISTED).map(one).collect();
-    let more: usize = groups.iter().skip(LISTED).map(|(_, count)| count).sum();
+    let more = more + groups.iter().skip(LISTED).map(|(_, count)| count).sum::<usize>();
     if more > 0 {
         words.push(format!("and {more} more"));
     }
@@ -147,7 +179,8 @@ mod tests {
     fn check(done: Done, console: &str, calls: &[(&str, CallStatus)], expected: &str) {
         let record =
             |(tool, status): &(&str, CallStatus)| CallRecord { tool: (*tool).to_owned(), status: *status };
-        let report = Report::new(done, console, calls.iter().map(record).collect(), 1_024);
+        let limits = Limits { value: 1_024, ..Limits::default() };
+        let report = Report::new(done, &limits, console, calls.iter().map(record).collect(), 0);
         assert_eq!(report.text, expected);
     }
 
@@ -177,6 +210,24 @@ mod tests {
             "threw: TypeError: bad\n    at program.js:3:1\n\nl\n\n\
              Calls made: weather.forecast ok (2 times), exec.bash running (cancelled)",
         );
+    }
+
+    #[test]
+    fn what_a_child_says_is_cut_to_what_it_may_say() {
+        let long = "é".repeat(1 << 20);
+        let unhandled = vec![long.clone(); 100];
+        let done = Done { stack: long.clone(), value: value(&long), unhandled, ..Done::default() };
+        let done = Done { reason: Some(Reason::Threw), message: long, ..done };
+        let report = Report::new(done, &Limits::default(), "", Vec::new(), 0);
+        let most = 22 * LONGEST_MESSAGE + Limits::default().value;
+        assert!(report.text.len() <= most + 1_024, "{}", report.text.len());
+    }
+
+    #[test]
+    fn calls_beyond_those_that_are_kept_are_counted() {
+        let calls = vec![CallRecord { tool: "fx.echo".to_owned(), status: CallStatus::Ok }];
+        let report = Report::new(Done::failed(Reason::Threw, "x"), &Limits::default(), "", calls, 3);
+        assert_eq!(report.text, "threw: x\n\nCalls made: fx.echo ok, and 3 more");
     }
 
     #[test]

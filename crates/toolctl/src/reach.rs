@@ -16,6 +16,8 @@ use tool_host::{Call, CallError, Category, Event, Host, Invocation, Object, Outc
 
 /// The tool of the code provider.
 const EXECUTE: &str = "execute";
+/// What happened, but was not told yet, is kept up to so many events.
+const PROGRESS_AHEAD: usize = 256;
 
 /// Whether PROVIDER on the command line means the code provider of the catalog.
 pub(crate) fn is_code(provider: &str) -> bool {
@@ -66,15 +68,20 @@ impl Reach {
             limits.total = limits.total.min(timeout);
         }
         let cancel = CancellationToken::new();
-        let (sender, mut happened) = mpsc::unbounded_channel();
+        let (sender, mut happened) = mpsc::channel(PROGRESS_AHEAD);
         let host = self.providers.for_session(&call.session, &call.working_directory);
         let running = Program::new(Arc::new(host), code, &call.id)
             .within(limits)
             .in_sandbox(self.config.sandboxing())
             .until(cancel.clone())
             .telling(move |progress| {
-                // Nobody may be there to be told any more.
-                let _ = sender.send(progress);
+                let message = match progress {
+                    Progress::Console(line) => line,
+                    Progress::Started { tool } => format!("calling {tool}"),
+                    Progress::Ended { .. } => return,
+                };
+                // Those who watch may be slow, or gone; the program does not wait for them.
+                let _ = sender.try_send(Event::Progress { message, fraction_complete: None });
             })
             .run();
         tokio::pin!(running);
@@ -83,11 +90,11 @@ impl Reach {
                 biased;
                 report = &mut running => break report,
                 () = reporter.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                Some(progress) = happened.recv() => tell(progress, &reporter).await,
+                Some(event) = happened.recv() => reporter.send(event).await,
             }
         };
-        while let Ok(progress) = happened.try_recv() {
-            tell(progress, &reporter).await;
+        while let Ok(event) = happened.try_recv() {
+            reporter.send(event).await;
         }
         match provider_code::outcome(report) {
             Ok(output) => match serde_json::to_value(output) {
@@ -109,14 +116,4 @@ impl Reach {
             }
         }
     }
-}
-
-/// Passes on what those who watch want to see.
-async fn tell(progress: Progress, reporter: &Reporter) {
-    let message = match progress {
-        Progress::Console(line) => line,
-        Progress::Started { tool } => format!("calling {tool}"),
-        Progress::Ended { .. } => return,
-    };
-    reporter.send(Event::Progress { message, fraction_complete: None }).await;
 }

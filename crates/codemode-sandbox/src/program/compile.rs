@@ -1,8 +1,8 @@
 //! From text to a function: an expression where it is one, else the body of an async function.
 //!
 //! A wrapper around text is only a function if the text cannot end it and begin something else. So the same text must
-//! also compile in a second wrapper with one more level around it: a text that closes the first wrapper leaves the
-//! second one open where only the end may follow. Nothing is evaluated before that is known.
+//! also compile in other wrappers, after whose end nothing may follow that may follow the first one's: a text that closes
+//! its wrapper cannot go on in all of them. Nothing is evaluated before that is known.
 
 use std::ffi::CString;
 
@@ -30,15 +30,20 @@ struct Wrapper {
     after: &'static str,
 }
 
-const BEFORE: usize = 44;
+const BEFORE: usize = 31;
 
-const BODY: [Wrapper; 2] = [
-    Wrapper { before: "(async function () {                        ", after: "\n})" },
-    Wrapper { before: "(async function () { return async function () {", after: "\n} })" },
+/// A body. The first wrapper is what is run. A method can only be followed by a member or the end of its class, an arrow
+/// function in parentheses only by a comma or their end.
+const BODY: [Wrapper; 3] = [
+    Wrapper { before: "(async function () {           ", after: "\n})" },
+    Wrapper { before: "(class { async method() {      ", after: "\n} })" },
+    Wrapper { before: "(async () => {                 ", after: "\n})" },
 ];
+
+/// An expression. What closes the first wrapper closes nothing in the second one.
 const EXPRESSION: [Wrapper; 2] = [
-    Wrapper { before: "(async function () { return (               ", after: "\n) })" },
-    Wrapper { before: "(async function () { return [(              ", after: "\n)] })" },
+    Wrapper { before: "(async function () { return (  ", after: "\n) })" },
+    Wrapper { before: "(async function () { return `${", after: "\n}` })" },
 ];
 
 /// Compiles a program.
@@ -56,11 +61,17 @@ pub(super) fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> Result<Compiled<'js>, 
     Ok(Compiled { program, is_expression: false })
 }
 
-fn function<'js>(ctx: &Ctx<'js>, text: &str, wrappers: &[Wrapper; 2]) -> Result<Function<'js>, Value<'js>> {
-    let [source, around] = wrappers.each_ref().map(|wrapper| [wrapper.before, text, wrapper.after].concat());
-    parse(ctx, &source)?;
-    parse(ctx, &around)?;
-    ctx.eval_with_options(source, options(FILE)).map_err(|_| ctx.catch())
+fn function<'js, const N: usize>(
+    ctx: &Ctx<'js>,
+    text: &str,
+    wrappers: &[Wrapper; N],
+) -> Result<Function<'js>, Value<'js>> {
+    let sources = wrappers.each_ref().map(|wrapper| [wrapper.before, text, wrapper.after].concat());
+    for source in &sources {
+        parse(ctx, source)?;
+    }
+    let [source, ..] = sources.as_slice() else { return Err(Value::new_undefined(ctx.clone())) };
+    ctx.eval_with_options(source.as_str(), options(FILE)).map_err(|_| ctx.catch())
 }
 
 /// A stack with the columns that the program has: what stands before its first line is not its own.
@@ -140,11 +151,9 @@ mod tests {
 
     #[test]
     fn columns_of_the_first_line_are_the_programs_own() {
-        assert!(
-            [&BODY, &EXPRESSION].iter().all(|two| two.iter().all(|wrapper| wrapper.before.len() == BEFORE))
-        );
-        let stack = "    at f (program.js:1:49)\n    at g (program.js:10:49)\n    at program.js:1:45";
-        let own = "    at f (program.js:1:5)\n    at g (program.js:10:49)\n    at program.js:1:1";
+        assert!(BODY.iter().chain(&EXPRESSION).all(|wrapper| wrapper.before.len() == BEFORE));
+        let stack = "    at f (program.js:1:36)\n    at g (program.js:10:36)\n    at program.js:1:32";
+        let own = "    at f (program.js:1:5)\n    at g (program.js:10:36)\n    at program.js:1:1";
         assert_eq!(with_own_columns(stack), own);
     }
 

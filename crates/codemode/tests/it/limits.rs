@@ -18,7 +18,9 @@ async fn check_time(code: &str) {
     let began = Instant::now();
     let report = run_within(short(), code).await;
     fails(&report, Reason::Time, &["1s"]);
-    assert!(began.elapsed() >= Duration::from_secs(1), "{code}");
+    let took = began.elapsed();
+    // What is not stopped runs for more than half a minute, or for ever.
+    assert!((Duration::from_secs(1)..Duration::from_secs(20)).contains(&took), "{code}: {took:?}");
     assert!(!report.text.contains("reached"), "{}", report.text);
 }
 

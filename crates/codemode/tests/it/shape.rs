@@ -95,6 +95,16 @@ async fn a_text_cannot_leave_its_function() {
         "1) }); globalThis.x = 1; (async function () { return (2",
         "1)] }); tools.fx.boom(); (async function () { return [(2",
         "}); tools.fx.boom(); (async () => {",
+        "}, globalThis.x = 1, async function () {",
+        "} [globalThis.x = 1] = async function () {",
+        "} instanceof\nasync function () {",
+        "} async other() {",
+        "} } [globalThis.x = 1] + class { async other() {",
+        "1) + (2",
+        "1), globalThis.x = 1, (2",
+        "1}` + `${2",
+        "1] + [2",
+        "/* } */ }",
     ] {
         let report = run(code).await;
         fails(&report, Reason::Syntax, &[]);

@@ -100,7 +100,7 @@ async fn an_input_is_one_object() {
     fails(
         &program(&fx, "await tools.fx.echo({a: 1n})").run().await,
         Reason::Threw,
-        &["fx.echo was not called", "BigInt"],
+        &["fx.echo was not called: ", "BigInt"],
     );
     let cycle = "const a = {}; a.a = a; await tools.fx.echo(a)";
     fails(&program(&fx, cycle).run().await, Reason::Threw, &["fx.echo was not called", "circular"]);
@@ -143,9 +143,34 @@ async fn large_answers_pass_and_larger_ones_reject_only_their_call() {
         r#"["x","rejected","the tool answered with more than 32 MiB, which cannot be passed on; ask for less"]"#,
     )
     .await;
-    let input =
-        "try { await tools.fx.echo({t: 'x'.repeat(33 * 1024 * 1024)}) } catch (e) { return e.message }";
-    check(input, "fx.echo was not called, its input is larger than 32 MiB").await;
+    check(
+        "const large = {t: 'x'.repeat(33 * 1024 * 1024)};
+         try { await tools.fx.echo(large) } catch (e) { return [e.message, await tools.fx.echo({t: 'next'})] }",
+        r#"["fx.echo was not called: its input is larger than 32 MiB","next"]"#,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn input_of_calls_without_an_answer_is_not_piled_up() {
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let code = "const large = {t: 'x'.repeat(20 * 1024 * 1024)};
+                tools.fx.stuck(large), tools.fx.stuck(large), tools.fx.stuck(large);
+                try { await tools.fx.stuck(large) } catch (e) { console.log(e.message) }
+                await tools.fx.stuck()";
+    let stop_at_console = move |progress| {
+        if matches!(progress, Progress::Console(_)) {
+            stop.cancel();
+        }
+    };
+    let report = program(&Arc::default(), code).until(cancel).telling(stop_at_console).run().await;
+    let refused = "fx.stuck was not called: calls without an answer have 64 MiB of input together; await some";
+    fails(&report, Reason::Cancelled, &[refused]);
+    let code = "const large = {t: 'x'.repeat(20 * 1024 * 1024)}; let sum = 0;
+                for (let i = 0; i < 4; i += 1) sum += (await tools.fx.echo(large)).length;
+                return sum";
+    check(code, "83886080").await;
 }
 
 #[tokio::test]
@@ -238,9 +263,23 @@ async fn calls_without_an_answer_are_not_piled_up_for_ever() {
     let code = "for (let i = 0; i < 10001; i += 1) tools.fx.stuck().catch((e) => console.log(i, e.message))";
     let report = program(&Arc::default(), code).within(limits).run().await;
     let refused = "10000 fx.stuck was not called: 10000 calls are without an answer; await some";
-    fails(
-        &report,
-        Reason::TotalTime,
-        &[refused, "fx.stuck running (cancelled) (32 times), fx.stuck not started (9968 times)"],
-    );
+    fails(&report, Reason::TotalTime, &[refused]);
+    let calls = "fx.stuck running (cancelled) (32 times), fx.stuck not started (9968 times)";
+    assert!(report.text.ends_with(calls), "{}", report.text);
+}
+
+#[tokio::test]
+async fn records_of_calls_are_not_piled_up_for_ever() {
+    let code = "for (let i = 0; i < 12000; i += 100) await Promise.all(Array.from({length: 100}, () => tools.fx.echo()));
+                throw 'end'";
+    let report = run(code).await;
+    fails(&report, Reason::Threw, &["Calls made: fx.echo ok (10000 times), and 2000 more"]);
+    assert_eq!((report.calls.len(), report.more_calls), (10_000, 2_000));
+}
+
+#[tokio::test]
+async fn names_that_a_program_makes_up_are_shown_short() {
+    let report = run("await tools.fx['x'.repeat(1e6)]()").await;
+    fails(&report, Reason::Threw, &["no tool fx.xxxx"]);
+    assert!(report.text.len() < 2_000, "{}", report.text.len());
 }

@@ -12,6 +12,8 @@ use crate::provider::Code;
 const MOST_CALLS: usize = 1_000;
 /// Lines of a program in its preview.
 const PREVIEW_LINES: usize = 400;
+/// What happened, but was not told yet, is kept up to so many messages.
+const PROGRESS_AHEAD: usize = 256;
 
 /// Runs a short JavaScript program that calls tools, so that calls can be chained, repeated and filtered before anything
 /// is read. `code` is the body of an async function, or one expression; an expression that is a function is called with
@@ -76,14 +78,20 @@ impl Resource for Execute {
     async fn invoke(code: Arc<Code>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         let host = code.providers.for_session(cx.session_id(), cx.working_directory());
         let cancel = CancellationToken::new();
-        let (sender, mut happened) = mpsc::unbounded_channel();
+        let (sender, mut happened) = mpsc::channel(PROGRESS_AHEAD);
+        let effects = cx.effects();
         let program = Program::new(Arc::new(host), args.code, cx.call_id())
             .within(code.limits)
             .in_sandbox(code.sandboxing.clone())
             .until(cancel.clone())
-            .telling(move |progress| {
-                // Nobody may be there to be told any more.
-                let _ = sender.send(progress);
+            .telling(move |progress| match progress {
+                // Kept for the report of a call that is given up.
+                Progress::Ended { tool, status } => {
+                    effects.record(format!("called {tool}: {}", status.as_str()));
+                }
+                // Those who watch may be slow, or gone; the program does not wait for them.
+                Progress::Console(line) => drop(sender.try_send(line)),
+                Progress::Started { tool } => drop(sender.try_send(format!("calling {tool}"))),
             });
         let running = program.run();
         tokio::pin!(running);
@@ -92,13 +100,13 @@ impl Resource for Execute {
                 biased;
                 report = &mut running => break report,
                 () = cx.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                Some(progress) = happened.recv() => tell(progress, &cx).await,
+                Some(message) = happened.recv() => cx.progress(message, None).await,
             }
         };
-        while let Ok(progress) = happened.try_recv() {
-            tell(progress, &cx).await;
+        while let Ok(message) = happened.try_recv() {
+            cx.progress(message, None).await;
         }
-        let calls = report.calls.len();
+        let calls = report.calls.len() + report.more_calls;
         if calls > MOST_CALLS {
             cx.note(format!("{calls} calls were made; the first {MOST_CALLS} are listed"));
         }
@@ -122,17 +130,6 @@ impl Resource for Execute {
         let calls =
             Node::Collapsible { summary, children: vec![Node::Table { headers, rows }], collapsed: true };
         Some(Node::Group(vec![text, calls]))
-    }
-}
-
-/// Passes on what those who watch want to see, and keeps what was done for the report of a call that is given up.
-async fn tell(progress: Progress, cx: &Cx<Events>) {
-    match progress {
-        Progress::Console(line) => cx.progress(line, None).await,
-        Progress::Started { tool } => cx.progress(format!("calling {tool}"), None).await,
-        Progress::Ended { tool, status } => {
-            cx.effects().record(format!("called {tool}: {}", status.as_str()))
-        }
     }
 }
 

@@ -4,6 +4,7 @@ mod commands;
 mod figures;
 mod files;
 mod machine;
+mod programs;
 mod searches;
 mod start;
 
@@ -25,7 +26,8 @@ pub struct Arguments {
     /// A large tree to search: the sources of a kernel, of a registry, or both. Needs rg and fd, the newest, in PATH.
     #[arg(long)]
     tree: Option<PathBuf>,
-    /// Measure only this, which implies --dry-run: calls, files, exec, flood, search, cancel or many. Can be repeated.
+    /// Measure only this, which implies --dry-run: calls, files, exec, flood, search, cancel, many or code. Can be
+    /// repeated.
     #[arg(long)]
     only: Vec<String>,
     /// Measure programs that were built before.
@@ -45,10 +47,14 @@ const PARTS: &[(&str, bool, Measure)] = &[
     ("search", true, searches::searches),
     ("cancel", true, searches::cancels),
     ("many", false, searches::many),
+    ("code", false, programs::programs),
 ];
 
-/// The programs that are measured, and the client.
-const PROGRAMS: [&str; 4] = ["bench-client", "provider-exec", "provider-filesystem", "provider-search"];
+/// The packages that are measured, and the client.
+const PROGRAMS: [&str; 5] =
+    ["bench-client", "codemode", "provider-exec", "provider-filesystem", "provider-search"];
+/// What measures inside its own process.
+const EXAMPLES: [&str; 1] = ["measure"];
 
 /// Builds the providers as they are packaged, measures, and writes the page.
 ///
@@ -93,7 +99,8 @@ impl Bench {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut command = Command::new(cargo);
             command.current_dir(root).args(["build", "--profile", "dist"]);
-            command.args(PROGRAMS.iter().flat_map(|name| ["--package", name]));
+            command.args(PROGRAMS.iter().flat_map(|name| ["--package", name])).arg("--bins");
+            command.args(EXAMPLES.iter().flat_map(|name| ["--example", name]));
             ensure!(command.status()?.success(), "the programs do not build");
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
