@@ -15,7 +15,9 @@ use crate::channel::{Inbox, Outbox};
 use crate::child::Sandbox;
 use crate::clock;
 use crate::engine::{Rejections, Rest, Work, limit, serve};
-use crate::frames::{Call, Done, FRAME_MARGIN, LONGEST_FRAME, Limits, MOST_OUTSTANDING, Reason, Run, Text, ToParent};
+use crate::frames::{
+    Call, Done, FRAME_MARGIN, LONGEST_FRAME, Limits, MOST_OUTSTANDING, Reason, Run, Text, ToParent,
+};
 
 use compile::{Compiled, compile, with_own_columns};
 

@@ -105,12 +105,7 @@ pub(crate) fn of_answer(id: u64, answer: Result<Value, String>) -> Vec<u8> {
 }
 
 /// The line of an answer; `None` when it would be too long.
-fn answer_line<V: Serialize + ?Sized>(
-    id: u64,
-    ok: bool,
-    kind: AnswerKind,
-    value: &V,
-) -> Option<Vec<u8>> {
+fn answer_line<V: Serialize + ?Sized>(id: u64, ok: bool, kind: AnswerKind, value: &V) -> Option<Vec<u8>> {
     let mut line = serde_json::to_vec(&AnswerFrame { ans: AnswerBody { id, ok, kind, value } }).ok()?;
     line.push(b'\n');
     // A raw value keeps its own white space, and a line must be one.

@@ -340,7 +340,8 @@ impl Execution {
 
     /// Checks a call and queues it. The child is not trusted: what it says of a call is looked up here.
     fn call(&mut self, call: frames::Call) -> Result<(), Ended> {
-        let nonsense = |what: &str| Done::failed(Reason::Crashed, format!("the process of the program {what}"));
+        let nonsense =
+            |what: &str| Done::failed(Reason::Crashed, format!("the process of the program {what}"));
         if call.id != self.last + 1 {
             return Err(nonsense("numbered its calls wrongly"));
         }

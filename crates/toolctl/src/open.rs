@@ -116,7 +116,7 @@ impl Setup {
         let mut others = Vec::new();
         for name in &wanted {
             let own = configs.get(name).and_then(Value::as_str);
-            match self.open_for_programs(name, own, shell).await {
+            match self.open_for_programs(name, own, &others, shell).await {
                 Ok(provider) => {
                     attributes.extend(provider.catalogue().config.clone());
                     others.push(provider);
@@ -137,9 +137,17 @@ impl Setup {
         &self,
         name: &str,
         own: Option<&str>,
+        others: &[Provider],
         shell: &Shell,
     ) -> Result<Provider, Failure> {
         let provider = self.launch(name, shell).await?;
+        let identity = &provider.identity().name;
+        if identity == Code::NAME {
+            return Err(Failure::wrong_usage(format!("providers: {name}: a program cannot run programs")));
+        }
+        if others.iter().any(|other| other.identity().name == *identity) {
+            return Err(Failure::wrong_usage(format!("providers: {name}: {identity} is there already")));
+        }
         let attributes = &provider.catalogue().config;
         let mut config = self.settings.restricted_to(attributes).resolve(attributes)?;
         if let Some(own) = own {

@@ -24,6 +24,10 @@ pub(crate) fn is_code(provider: &str) -> bool {
     provider == Code::NAME
 }
 
+fn only_code(arguments: &Object) -> bool {
+    arguments.iter().all(|(name, value)| name == "code" || value.is_null())
+}
+
 /// What programs of this session may call.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
@@ -53,8 +57,8 @@ impl Reach {
     /// Makes a call of the code provider: a program runs here, everything else in the provider.
     pub(crate) fn call(&self, host: &Host, provider: &Provider, call: Call) -> Invocation {
         match call.arguments.get("code") {
-            // What the provider would refuse or repair, it does itself.
-            Some(Value::String(code)) if call.tool == EXECUTE && call.arguments.len() == 1 => {
+            // What the provider would refuse or repair, it does itself. Null means absent.
+            Some(Value::String(code)) if call.tool == EXECUTE && only_code(&call.arguments) => {
                 let (code, reach) = (code.clone(), self.clone());
                 host.call_with(provider, call, move |call, reporter| reach.run(code, call, reporter))
             }

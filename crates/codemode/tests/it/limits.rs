@@ -207,6 +207,17 @@ async fn there_is_the_language_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn what_the_language_asks_the_system_is_there() {
+    check("const d = new Date(86400000); return [d.getTime(), d.toISOString()]", r#"[86400000,"1970-01-02T00:00:00.000Z"]"#)
+        .await;
+    check("const d = new Date(2020, 1, 29); return [d.getDate(), d.toString().includes('2020'), typeof d.getTimezoneOffset()]", r#"[29,true,"number"]"#)
+        .await;
+    check("return [new Date().toLocaleString(), Date(), Date.parse('2020-01-01T00:00')].every(Boolean)", "true").await;
+    check("const r = Math.random(); return r >= 0 && r < 1 && r !== Math.random()", "true").await;
+    check("return 'ä'.localeCompare('b') + 'e\u0301'.normalize('NFC').length + (1.5).toLocaleString()", "21.5").await;
+}
+
+#[tokio::test]
 async fn one_program_leaves_nothing_for_the_next() {
     reads(&run("globalThis.x=1; Array.prototype.p=1; return 1").await, "1");
     check("return [typeof globalThis.x, typeof [].p]", r#"["undefined","undefined"]"#).await;
@@ -228,4 +239,9 @@ async fn programs_run_beside_each_other_without_mixing() {
         assert_eq!(report.calls.len(), 20);
     }
     assert_eq!(fx.finished.load(Ordering::SeqCst), 160);
+    let limits = Limits { slice: Duration::from_millis(300), ..Limits::default() };
+    let spin = |ms| format!("const end = Date.now() + {ms}; while (Date.now() < end); return 'done'");
+    let (short, long) = tokio::join!(run_within(limits, &spin(600_000)), run(&spin(1_000)));
+    fails(&short, Reason::Time, &["300ms"]);
+    reads(&long, "done");
 }

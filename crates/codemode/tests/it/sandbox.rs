@@ -1,10 +1,13 @@
 //! What native code in the child could do, and what becomes of the child.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use codemode::{Part, Reason, Sandboxing, Setting};
+use codemode_sandbox::frames;
 
 use crate::fx::{Fx, alone, fails, probing, program, reads, run};
 
@@ -55,6 +58,37 @@ async fn nothing_of_the_parent_is_passed_on() {
     assert_eq!(confinement.surroundings, "0 variables, directory /, 3 descriptors");
     assert!(confinement.seccomp, "{confinement:?}");
     assert!(confinement.limits.contains(&"nofile=3".to_owned()), "{confinement:?}");
+}
+
+/// Only what an attacker in the child could see shows whether a descriptor is closed. So the filter is off here, which
+/// would end the attempt whatever the descriptor is.
+#[test]
+fn what_a_parent_left_open_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("left-open");
+    let mut child = Command::new("sh")
+        .args(["-c", r#"exec 5>"$0"; exec "$@""#])
+        .arg(&file)
+        .args([env!("CARGO_BIN_EXE_codemode-child"), codemode::SANDBOX_ARGUMENT, &std::process::id().to_string()])
+        .args([Setting::Without(Part::Seccomp), Setting::AllowWeak].map(Setting::as_argument))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = frames::Run {
+        code: String::new(),
+        tools: BTreeMap::new(),
+        limits: frames::Limits::default(),
+        probe: Some("write_elsewhere".to_owned()),
+    };
+    let line = serde_json::to_string(&frames::ToChild::Run(run)).unwrap();
+    child.stdin.take().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("3 descriptors") && said.contains(r#""seccomp":false"#), "{said}");
+    // The attempt came back, and wrote nothing: an open file would have ended it with SIGXFSZ.
+    assert_eq!(output.status.code(), Some(99), "{output:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
 }
 
 async fn without(parts: &[Part], more: &[Setting]) -> Result<codemode::Confinement, String> {

@@ -139,7 +139,8 @@ impl Preview for Execute {
         let tools = code.providers.tools();
         let names: Vec<&str> = tools.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
         let reach = match names.as_slice() {
-            [] => "runs a program that can call no tool".to_owned(),
+            // Perhaps the host runs it, over providers of its own.
+            [] => "runs a program".to_owned(),
             names => format!("runs a program that can call tools of {}", names.join(", ")),
         };
         let mut lines = args.code.lines();

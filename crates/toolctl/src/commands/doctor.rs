@@ -138,22 +138,29 @@ fn openat2() -> Finding {
 
 /// What confines programs of code mode here: one is started for real.
 async fn code_sandbox() -> Finding {
+    let probed = codemode::probe(&codemode::Sandboxing::default()).await;
+    sandbox_finding(probed.map_err(|error| error.to_string()))
+}
+
+fn sandbox_finding(probed: Result<codemode::Confinement, String>) -> Finding {
     let check = "code sandbox";
-    match codemode::probe(&codemode::Sandboxing::default()).await {
-        Ok(found) => {
-            let complete = !found.landlock.starts_with("not") && !found.namespaces.starts_with("none");
-            let detail = format!(
-                "seccomp on; landlock {}; namespaces {}; limits {}",
-                found.landlock,
-                found.namespaces,
-                found.limits.join(", ")
-            );
-            Finding::new(check, if complete { Status::Ok } else { Status::Warn }, detail)
-        }
+    let found = match probed {
+        Ok(found) => found,
         Err(error) => {
-            Finding::new(check, Status::Warn, format!("sandbox-unavailable: {error}; execute refuses to run"))
+            let detail = format!("sandbox-unavailable: {error}; execute refuses to run");
+            return Finding::new(check, Status::Warn, detail);
         }
-    }
+    };
+    let complete =
+        found.seccomp && !found.landlock.starts_with("not") && !found.namespaces.starts_with("none");
+    let detail = format!(
+        "seccomp {}; landlock {}; namespaces {}; limits {}",
+        if found.seccomp { "on" } else { "off" },
+        found.landlock,
+        found.namespaces,
+        found.limits.join(", ")
+    );
+    Finding::new(check, if complete { Status::Ok } else { Status::Warn }, detail)
 }
 
 fn state_directory() -> Finding {
@@ -188,4 +195,38 @@ fn terminal(shell: &Shell) -> Finding {
     let width =
         shell.out().width.map_or_else(|| "as wide as needed".to_owned(), |width| format!("{width} columns"));
     Finding::new("terminal", Status::Ok, format!("{can_ask}; output {colour}, {width}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use codemode::Confinement;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(probed: Result<Confinement, &str>, status: Status, detail: &str) {
+        let finding = sandbox_finding(probed.map_err(str::to_owned));
+        assert_eq!((finding.status, finding.detail.as_str()), (status, detail));
+    }
+
+    #[test]
+    fn a_sandbox_with_a_part_missing_is_a_warning_that_says_so() {
+        let whole = Confinement {
+            landlock: "fully enforced (version 6)".to_owned(),
+            seccomp: true,
+            namespaces: "user, net".to_owned(),
+            limits: vec!["core=0".to_owned(), "nofile=3".to_owned()],
+            surroundings: String::new(),
+        };
+        let all =
+            "seccomp on; landlock fully enforced (version 6); namespaces user, net; limits core=0, nofile=3";
+        check(Ok(whole.clone()), Status::Ok, all);
+        let none = "none: Operation not permitted (os error 1)";
+        let part = Confinement { namespaces: none.to_owned(), ..whole.clone() };
+        check(Ok(part), Status::Warn, &all.replace("user, net", none));
+        let none = "not enforced: unknown to this kernel";
+        let part = Confinement { landlock: none.to_owned(), ..whole };
+        check(Ok(part), Status::Warn, &all.replace("fully enforced (version 6)", none));
+        check(Err("no filters"), Status::Warn, "sandbox-unavailable: no filters; execute refuses to run");
+    }
 }

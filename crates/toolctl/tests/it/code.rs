@@ -33,6 +33,27 @@ fn only_the_providers_that_are_named_are_there() {
 }
 
 #[test]
+fn there_is_no_way_to_run_programs_in_programs() {
+    let bench = Bench::new(&[]);
+    let code = "code=return [Object.keys(tools), 'code' in tools, 'execute' in tools]";
+    let ran = bench.run(&["call", "code", "execute", code, "--yes"]);
+    let seven = r#"[["agent","exec","filesystem","search","task","user","web"],false,false]"#;
+    assert_eq!((ran.code, ran.stdout.trim_end()), (0, seven), "{ran:?}");
+    let ran = bench.run(&["call", "code", "execute", code, "--yes", "--config", "providers=code"]);
+    assert!(ran.code == 2 && ran.stderr.contains("a program cannot run programs"), "{ran:?}");
+    let ran = bench.run(&[
+        "call",
+        "code",
+        "execute",
+        code,
+        "--yes",
+        "--config",
+        r#"providers:=["search","search"]"#,
+    ]);
+    assert!(ran.code == 2 && ran.stderr.contains("search is there already"), "{ran:?}");
+}
+
+#[test]
 fn a_program_needs_approval_itself() {
     let bench = Bench::new(&[]);
     let ran = bench.run(&["call", "code", "execute", "code=return 1"]);
