@@ -208,13 +208,24 @@ async fn there_is_the_language_and_nothing_else() {
 
 #[tokio::test]
 async fn what_the_language_asks_the_system_is_there() {
-    check("const d = new Date(86400000); return [d.getTime(), d.toISOString()]", r#"[86400000,"1970-01-02T00:00:00.000Z"]"#)
-        .await;
+    check(
+        "const d = new Date(86400000); return [d.getTime(), d.toISOString()]",
+        r#"[86400000,"1970-01-02T00:00:00.000Z"]"#,
+    )
+    .await;
     check("const d = new Date(2020, 1, 29); return [d.getDate(), d.toString().includes('2020'), typeof d.getTimezoneOffset()]", r#"[29,true,"number"]"#)
         .await;
-    check("return [new Date().toLocaleString(), Date(), Date.parse('2020-01-01T00:00')].every(Boolean)", "true").await;
+    check(
+        "return [new Date().toLocaleString(), Date(), Date.parse('2020-01-01T00:00')].every(Boolean)",
+        "true",
+    )
+    .await;
     check("const r = Math.random(); return r >= 0 && r < 1 && r !== Math.random()", "true").await;
-    check("return 'ä'.localeCompare('b') + 'e\u0301'.normalize('NFC').length + (1.5).toLocaleString()", "21.5").await;
+    check(
+        "return 'ä'.localeCompare('b') + 'e\\u0301'.normalize('NFC').length + (1.5).toLocaleString()",
+        "21.5",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -69,7 +69,11 @@ fn what_a_parent_left_open_is_closed() {
     let mut child = Command::new("sh")
         .args(["-c", r#"exec 5>"$0"; exec "$@""#])
         .arg(&file)
-        .args([env!("CARGO_BIN_EXE_codemode-child"), codemode::SANDBOX_ARGUMENT, &std::process::id().to_string()])
+        .args([
+            env!("CARGO_BIN_EXE_codemode-child"),
+            codemode::SANDBOX_ARGUMENT,
+            &std::process::id().to_string(),
+        ])
         .args([Setting::Without(Part::Seccomp), Setting::AllowWeak].map(Setting::as_argument))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

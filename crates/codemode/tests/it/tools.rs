@@ -165,7 +165,8 @@ async fn input_of_calls_without_an_answer_is_not_piled_up() {
         }
     };
     let report = program(&Arc::default(), code).until(cancel).telling(stop_at_console).run().await;
-    let refused = "fx.stuck was not called: calls without an answer have 64 MiB of input together; await some";
+    let refused =
+        "fx.stuck was not called: calls without an answer have 64 MiB of input together; await some";
     fails(&report, Reason::Cancelled, &[refused]);
     let code = "const large = {t: 'x'.repeat(22 * 1024 * 1024)};
                 for (let i = 0; i < 3; i += 1) await tools.fx.img(large);

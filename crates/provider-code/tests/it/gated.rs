@@ -34,7 +34,7 @@ impl Person {
 
 impl Approver for Person {
     fn approve<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async {
+        Box::pin(async move {
             self.takes_their_time().await;
             let Preview::Tree(tree) = &proposal.preview else { panic!("no preview: {proposal:?}") };
             let shown = format!("{tree:?}");
@@ -51,7 +51,7 @@ impl Approver for Person {
 
 impl Answerer for Person {
     fn answer<'a>(&'a self, question: &'a Question<'a>) -> BoxFuture<'a, Result<Object, CallError>> {
-        Box::pin(async {
+        Box::pin(async move {
             self.takes_their_time().await;
             Ok(Object::from_iter([("answer".to_owned(), question.arguments["question"].clone())]))
         })
