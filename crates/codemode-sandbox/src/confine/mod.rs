@@ -39,6 +39,7 @@ pub(crate) fn give_up(parent: i32, settings: &[Setting]) -> Result<Confinement, 
         |what, result: rustix::io::Result<()>| result.map_err(|error| NoSandbox::Refused(what, error.into()));
     must("no_new_privs", rustix::thread::set_no_new_privs(true))?;
     close_inherited();
+    read_time_zone();
     let surroundings = surroundings();
     let limits = limits::lower().map_err(|error| NoSandbox::Refused("resource limits", error))?;
     let namespaces = match settings.contains(&Setting::Without(Part::Namespaces)) {
@@ -88,6 +89,18 @@ fn surroundings() -> String {
     // The listing itself is one of them.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count).saturating_sub(1);
     format!("{} variables, directory {directory}, {open} descriptors", std::env::vars_os().count())
+}
+
+/// Reads the time zone while files can be read: the C library does so when a local time is first asked for, and not again.
+#[allow(unsafe_code)] // There is no other way to ask for it.
+fn read_time_zone() {
+    let now: libc::time_t = 0;
+    // SAFETY: all fields of the structure are plain data, for which zeros are right; there is one thread, so nobody
+    // changes the variables that are read.
+    unsafe {
+        let mut local: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const now, &raw mut local);
+    }
 }
 
 /// Closes everything but the three standard descriptors.

@@ -8,11 +8,20 @@ use codemode::{CallStatus, Limits, Progress, Reason};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::fx::{Fx, fails, program, reads, run};
+use crate::fx::{Fx, fails, program, reads, run, run_within};
 
 async fn check(code: &str, expected: &str) {
     let report = run(code).await;
     assert_eq!((report.reason, report.text.as_str()), (None, expected), "{code}");
+}
+
+/// Large texts take their time in an engine that is not optimised.
+fn patient() -> Limits {
+    Limits { slice: Duration::from_secs(120), ..Limits::default() }
+}
+
+async fn check_patiently(code: &str, expected: &str) {
+    reads(&run_within(patient(), code).await, expected);
 }
 
 #[tokio::test]
@@ -136,14 +145,15 @@ async fn calls_made_together_overlap() {
 #[tokio::test]
 async fn large_answers_pass_and_larger_ones_reject_only_their_call() {
     let twenty = 20 * 1_024 * 1_024;
-    check(&format!("return (await tools.fx.big({{bytes: {twenty}}})).length"), &twenty.to_string()).await;
-    check(
+    check_patiently(&format!("return (await tools.fx.big({{bytes: {twenty}}})).length"), &twenty.to_string())
+        .await;
+    check_patiently(
         "const [small, large] = await Promise.allSettled([tools.fx.echo({t: 'x'}), tools.fx.big({bytes: 33 * 1024 * 1024})]);
          return [small.value, large.status, large.reason.message]",
         r#"["x","rejected","the tool answered with more than 32 MiB, which cannot be passed on; ask for less"]"#,
     )
     .await;
-    check(
+    check_patiently(
         "const large = {t: 'x'.repeat(33 * 1024 * 1024)};
          try { await tools.fx.echo(large) } catch (e) { return [e.message, await tools.fx.echo({t: 'next'})] }",
         r#"["fx.echo was not called: its input is larger than 32 MiB","next"]"#,
@@ -164,14 +174,15 @@ async fn input_of_calls_without_an_answer_is_not_piled_up() {
             stop.cancel();
         }
     };
-    let report = program(&Arc::default(), code).until(cancel).telling(stop_at_console).run().await;
+    let report =
+        program(&Arc::default(), code).within(patient()).until(cancel).telling(stop_at_console).run().await;
     let refused =
         "fx.stuck was not called: calls without an answer have 64 MiB of input together; await some";
     fails(&report, Reason::Cancelled, &[refused]);
     let code = "const large = {t: 'x'.repeat(22 * 1024 * 1024)};
                 for (let i = 0; i < 3; i += 1) await tools.fx.img(large);
                 return 'each had room'";
-    check(code, "each had room").await;
+    check_patiently(code, "each had room").await;
 }
 
 #[tokio::test]
