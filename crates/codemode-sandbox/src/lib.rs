@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 /// The first argument of a process that is to run JavaScript. The second is the parent's process id, further ones are
 /// [`Setting`]s.
-pub const SANDBOX_ARGUMENT: &str = "__sandbox";
+pub const SANDBOX_ARGUMENT: &str = "__javascript";
 
 /// What the parent may say about the sandbox on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
