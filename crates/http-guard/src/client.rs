@@ -1,5 +1,6 @@
 //! The client: each hop is decided on, looked up, connected to and asked, once and in this order.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::body::Body;
 use crate::connect::{ConnectError, Connector};
-use crate::error::FetchError;
+use crate::error::{FetchError, Stopped};
 use crate::exchange;
 use crate::policy::{Admitted, Policy};
 use crate::proxy::Proxy;
@@ -241,6 +242,23 @@ impl Guard {
     /// # Errors
     /// Why there is none. A status is never an error.
     pub async fn send(&self, request: Request) -> Result<Response, FetchError> {
+        let sent = self.send_asking(request, |_| std::future::ready(Ok::<(), Infallible>(()))).await;
+        sent.map_err(|stopped| match stopped {
+            Stopped::Failed(error) => error,
+            Stopped::Declined { why, .. } => match why {},
+        })
+    }
+
+    /// As [`Self::send`], and before a redirect is followed `before` is asked about where it leads. What that takes
+    /// counts against the total.
+    ///
+    /// # Errors
+    /// Why there is no response, or why a redirect is not followed.
+    pub async fn send_asking<E, F: Future<Output = Result<(), E>>>(
+        &self,
+        request: Request,
+        mut before: impl FnMut(CheckedUrl) -> F,
+    ) -> Result<Response, Stopped<E>> {
         let Request { method, url, headers, body, limits } = request;
         let clock = Clock { deadline: Instant::now() + limits.total, limits };
         let mut hop = Hop { method, url, headers, body };
@@ -253,10 +271,16 @@ impl Guard {
                 Next::Elsewhere(to) => Some(to),
                 Next::Follow(next) if redirects.len() == limits.max_redirects => {
                     let next = next.url.redacted().to_string();
-                    return Err(FetchError::TooManyRedirects { count: redirects.len(), next });
+                    return Err(FetchError::TooManyRedirects { count: redirects.len(), next }.into());
                 }
                 Next::Follow(next) => {
                     redirects.push(Redirect { status: head.status.as_u16(), from: hop.url });
+                    // The connection is not needed any more, however long the question takes.
+                    drop((incoming, connection));
+                    let asked = self.ask_before(&next, &clock, before(next.url.clone())).await;
+                    asked
+                        .map_err(|error| after(&redirects, &next.url, error))?
+                        .map_err(|why| Stopped::Declined { to: next.url.clone(), why })?;
                     hop = *next;
                     continue;
                 }
@@ -272,6 +296,17 @@ impl Guard {
         }
     }
 
+    /// Asks about a hop that the policy admits: nobody is bothered with what would be refused anyway.
+    async fn ask_before<T>(
+        &self,
+        hop: &Hop,
+        clock: &Clock,
+        question: impl Future<Output = T>,
+    ) -> Result<T, FetchError> {
+        self.0.policy.admit(&hop.url)?;
+        clock.within_total(hop, "while its redirect was decided on", question).await
+    }
+
     async fn hop(
         &self,
         hop: &Hop,
@@ -280,7 +315,8 @@ impl Guard {
         let host = || hop.url.host().to_string();
         self.0.policy.admit(&hop.url)?;
         let admitted = clock.wait(hop, "while its name was looked up", self.look_up(&hop.url)).await??;
-        tracing::debug!(url = %hop.url.redacted(), addresses = ?admitted.addresses(), "fetching");
+        // Without the path: some services take their key there, and redirects may repeat it in any writing.
+        tracing::debug!(origin = hop.url.origin(), addresses = ?admitted.addresses(), "fetching");
         let connecting = self.0.connector.connect(&hop.url, &admitted);
         let stream = clock.wait(hop, "while connecting", connecting).await?.map_err(|error| match error {
             ConnectError::Tcp(error) => FetchError::Connect { host: host(), reason: error.to_string() },
@@ -355,6 +391,20 @@ impl Clock {
             host: host(),
             during,
             after,
+        })
+    }
+
+    /// Waits for a step that has limits of its own, within the total.
+    async fn within_total<T>(
+        &self,
+        hop: &Hop,
+        during: &'static str,
+        step: impl Future<Output = T>,
+    ) -> Result<T, FetchError> {
+        tokio::time::timeout_at(self.deadline, step).await.map_err(|_| FetchError::TimedOut {
+            host: hop.url.host().to_string(),
+            during,
+            after: self.limits.total,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::policy::Refusal;
-use crate::url::UrlError;
+use crate::url::{CheckedUrl, UrlError};
 
 /// Why a request has no response. The messages name hosts, never the rest of an address.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +93,22 @@ pub enum FetchError {
         /// What happened there.
         #[source]
         error: Box<FetchError>,
+    },
+}
+
+/// Why [`crate::Guard::send_asking`] has no response.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped<E> {
+    /// The request failed, whatever was asked.
+    #[error(transparent)]
+    Failed(#[from] FetchError),
+    /// The caller does not want a redirect to be followed.
+    #[error("not redirected to {}: {why}", .to.redacted())]
+    Declined {
+        /// Where it leads.
+        to: CheckedUrl,
+        /// What the caller said.
+        why: E,
     },
 }
 

@@ -33,7 +33,7 @@ pub use crate::address::Range;
 pub use crate::body::{Body, BodyEnd, Collected};
 pub use crate::client::{Guard, Limits, Redirect, Request, Response, Settings, root_certificates};
 pub use crate::domains::{Domains, PatternError};
-pub use crate::error::FetchError;
+pub use crate::error::{FetchError, Stopped};
 pub use crate::policy::{Policy, Refusal};
 pub use crate::proxy::{Proxy, ProxyError};
 pub use crate::redact::{Redacted, is_credential, redact_text};

@@ -102,7 +102,11 @@ impl Reply {
         Self { hangs: true, ..self }
     }
 
-    async fn send(self, stream: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
+    async fn send(
+        self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        seen: &Seen,
+    ) -> std::io::Result<()> {
         match self.chunk {
             None => stream.write_all(&self.bytes).await?,
             Some((size, pause)) => {
@@ -115,7 +119,9 @@ impl Reply {
         }
         stream.flush().await?;
         if self.hangs {
-            std::future::pending::<()>().await;
+            // Until the client goes away.
+            let _ = tokio::io::copy(stream, &mut tokio::io::sink()).await;
+            seen.left.fetch_add(1, Ordering::SeqCst);
         }
         stream.shutdown().await
     }
@@ -127,6 +133,7 @@ type Answer = dyn Fn(&Received) -> Reply + Send + Sync;
 #[derive(Debug, Default)]
 struct Seen {
     connections: AtomicUsize,
+    left: AtomicUsize,
     requests: Mutex<Vec<Received>>,
 }
 
@@ -218,6 +225,11 @@ impl Server {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
+    /// How many clients went away while a reply of theirs hung.
+    pub fn left(&self) -> usize {
+        self.seen.left.load(Ordering::SeqCst)
+    }
+
     /// The requests it was sent.
     pub fn requests(&self) -> Vec<Received> {
         locked(&self.seen.requests).clone()
@@ -232,7 +244,7 @@ async fn converse(
     let Some(request) = receive(&mut stream).await? else { return Ok(()) };
     let reply = answer(&request);
     locked(&seen.requests).push(request);
-    reply.send(&mut stream).await
+    reply.send(&mut stream, seen).await
 }
 
 /// One request, whose body has a length.
@@ -303,30 +315,64 @@ type Zone = HashMap<String, Vec<Vec<IpAddr>>>;
 #[derive(Debug)]
 pub struct NameServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<(String, u16)>>>,
-    _task: Task,
+    seen: Arc<Questions>,
+    _tasks: Vec<Task>,
+}
+
+/// What a name server knows and was asked.
+#[derive(Debug)]
+struct Questions {
+    zone: Zone,
+    asked: Mutex<Vec<(String, u16)>>,
+    over_tcp: AtomicUsize,
 }
 
 impl NameServer {
     /// A name server for these names, each with its answers in turn: lists of addresses of both kinds.
     pub async fn start(names: &[(&str, &[&[&str]])]) -> Self {
+        let socket = must(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await, "listen");
+        Self::serve(socket, None, names)
+    }
+
+    /// The same, whose answers are too long for a datagram: they come over TCP only.
+    pub async fn only_over_tcp(names: &[(&str, &[&[&str]])]) -> Self {
+        for _ in 0..100 {
+            let socket = must(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await, "listen");
+            let address = must(socket.local_addr(), "address");
+            if let Ok(listener) = TcpListener::bind(address).await {
+                return Self::serve(socket, Some(listener), names);
+            }
+        }
+        panic!("no port is free for both UDP and TCP")
+    }
+
+    fn serve(socket: UdpSocket, tcp: Option<TcpListener>, names: &[(&str, &[&[&str]])]) -> Self {
         let parsed = |address: &&str| must(address.parse::<IpAddr>(), address);
         let lists =
             |answers: &[&[&str]]| answers.iter().map(|list| list.iter().map(parsed).collect()).collect();
         let zone: Zone = names.iter().map(|(name, answers)| ((*name).to_owned(), lists(answers))).collect();
-        let socket = must(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await, "listen");
         let address = must(socket.local_addr(), "address");
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let known = asked.clone();
-        let task = tokio::spawn(async move {
+        let seen = Arc::new(Questions { zone, asked: Mutex::default(), over_tcp: AtomicUsize::new(0) });
+        let (known, is_cut) = (seen.clone(), tcp.is_some());
+        let mut tasks = vec![Task(tokio::spawn(async move {
             let mut packet = [0; 1024];
             while let Ok((length, from)) = socket.recv_from(&mut packet).await {
-                if let Some(reply) = name_reply(&packet[..length], &zone, &known) {
+                let question = &packet[..length];
+                let reply = if is_cut { Some(cut_off(question)) } else { known.reply(question) };
+                if let Some(reply) = reply {
                     let _ = socket.send_to(&reply, from).await;
                 }
             }
-        });
-        Self { address, asked, _task: Task(task) }
+        }))];
+        let known = seen.clone();
+        tasks.extend(tcp.map(|listener| {
+            Task(tokio::spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    let _ = known.reply_over_tcp(stream).await;
+                }
+            }))
+        }));
+        Self { address, seen, _tasks: tasks }
     }
 
     /// Where it listens.
@@ -336,7 +382,34 @@ impl NameServer {
 
     /// How often it was asked for the IPv4 addresses of a name.
     pub fn asked(&self, name: &str) -> usize {
-        locked(&self.asked).iter().filter(|(known, kind)| known == name && *kind == 1).count()
+        locked(&self.seen.asked).iter().filter(|(known, kind)| known == name && *kind == 1).count()
+    }
+
+    /// How often it was asked over TCP.
+    pub fn asked_over_tcp(&self) -> usize {
+        self.seen.over_tcp.load(Ordering::SeqCst)
+    }
+}
+
+/// The question as an answer that says it is longer than a datagram.
+fn cut_off(question: &[u8]) -> Vec<u8> {
+    let mut reply = question.to_vec();
+    reply[2..4].copy_from_slice(&[0x83, 0x80]);
+    reply
+}
+
+impl Questions {
+    async fn reply_over_tcp(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut question = vec![0; usize::from(stream.read_u16().await?)];
+        stream.read_exact(&mut question).await?;
+        self.over_tcp.fetch_add(1, Ordering::SeqCst);
+        let reply = self.reply(&question).unwrap_or_default();
+        stream.write_u16(u16::try_from(reply.len()).unwrap_or_default()).await?;
+        stream.write_all(&reply).await
+    }
+
+    fn reply(&self, question: &[u8]) -> Option<Vec<u8>> {
+        name_reply(question, &self.zone, &self.asked)
     }
 }
 
@@ -378,7 +451,7 @@ fn name_reply(question: &[u8], zone: &Zone, asked: &Mutex<Vec<(String, u16)>>) -
     Some(reply)
 }
 
-/// A proxy for CONNECT. It writes down what it is asked to connect to and connects to one server, whatever that is.
+/// A proxy for CONNECT and SOCKS5. It writes down what it is asked to connect to and connects to one server, whatever that is.
 #[derive(Debug)]
 pub struct ProxyServer {
     address: SocketAddr,
@@ -426,12 +499,49 @@ async fn tunnel(
     server: SocketAddr,
     heads: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
+    match stream.read_u8().await? {
+        5 => {
+            let head = greeted(&mut stream).await?;
+            locked(heads).push(head);
+            // Connected, bound to 0.0.0.0:0.
+            stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+        }
+        first => {
+            let mut head = vec![first];
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await?);
+            }
+            locked(heads).push(String::from_utf8_lossy(&head).into_owned());
+            stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
+        }
     }
-    locked(heads).push(String::from_utf8_lossy(&head).into_owned());
-    stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
     let mut server = TcpStream::connect(server).await?;
     tokio::io::copy_bidirectional(&mut stream, &mut server).await.map(drop)
+}
+
+/// The greeting of SOCKS5 after its first byte, as `SOCKS5 target user:password`.
+async fn greeted(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut methods = vec![0; usize::from(stream.read_u8().await?)];
+    stream.read_exact(&mut methods).await?;
+    let method = methods.first().copied().unwrap_or(0xff);
+    stream.write_all(&[5, method]).await?;
+    let mut login = String::new();
+    if method == 2 {
+        stream.read_u8().await?;
+        for separator in ["", ":"] {
+            let mut part = vec![0; usize::from(stream.read_u8().await?)];
+            stream.read_exact(&mut part).await?;
+            login.push_str(separator);
+            login.push_str(&String::from_utf8_lossy(&part));
+        }
+        stream.write_all(&[1, 0]).await?;
+    }
+    let mut wish = [0; 4];
+    stream.read_exact(&mut wish).await?;
+    let target = match wish[3] {
+        1 => IpAddr::from(stream.read_u32().await?.to_be_bytes()).to_string(),
+        4 => format!("[{}]", std::net::Ipv6Addr::from(stream.read_u128().await?)),
+        kind => format!("kind-{kind}"),
+    };
+    Ok(format!("SOCKS5 {target}:{} {login}", stream.read_u16().await?))
 }

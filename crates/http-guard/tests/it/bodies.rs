@@ -131,3 +131,19 @@ async fn answers_without_a_body_have_none() {
         assert_eq!((body.bytes.len(), body.end, body.notes.len()), (0, BodyEnd::Complete, 0), "{status}");
     }
 }
+
+#[tokio::test]
+async fn what_comes_over_the_wire_is_capped_before_it_is_decoded() {
+    let text: Vec<u8> = (0..50_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    for (encoding, packed) in [("gzip", gzip(&text)), ("zstd", zstd(&text)), ("identity", text.clone())] {
+        let server = Server::start(encoded(encoding, packed)).await;
+        let limits = Limits { max_wire: 50_000, ..Limits::default() };
+        let body = local().send(get(&server.url("/")).within(limits)).await.unwrap().body.collect().await;
+        assert!(
+            body.bytes.len() <= 60_000 && text.starts_with(&body.bytes),
+            "{encoding}: {}",
+            body.bytes.len()
+        );
+        assert_eq!(body.end, BodyEnd::Capped, "{encoding}");
+    }
+}

@@ -8,6 +8,7 @@ mod names;
 mod redirects;
 mod spellings;
 mod tls;
+mod wire;
 
 use http_guard::testing::NameServer;
 use http_guard::{Collected, FetchError, Guard, Policy, Request, Resolver, Response, Settings};

@@ -94,3 +94,89 @@ async fn the_proxy_gets_addresses_and_its_password_nothing_else() {
     );
     assert_eq!(server.requests()[0].header("proxy-authorization"), None);
 }
+
+#[tokio::test]
+async fn a_socks_proxy_gets_addresses_too() {
+    let server = Server::start(|_| Reply::html("through")).await;
+    let names = NameServer::start(&[
+        ("four.example", &[&["93.184.216.34"]]),
+        ("six.example", &[&["2606:4700::1"]]),
+        ("rebind.example", &[&["93.184.216.34"], &["127.0.0.1"]]),
+    ])
+    .await;
+    let proxy = ProxyServer::start(server.address()).await;
+    let guard = |login: &str| {
+        Guard::new(Settings {
+            resolver: Resolver::Server(names.address()),
+            proxy: Some(format!("socks5://{login}{}", proxy.address()).parse().unwrap()),
+            ..Settings::default()
+        })
+    };
+    for host in ["four.example", "six.example", "rebind.example"] {
+        let url = format!("http://{host}:8080/");
+        assert_eq!(body_of(&guard("me:hunter2@"), &url).await.bytes, b"through", "{host}");
+    }
+    assert_eq!(body_of(&guard(""), "http://four.example/").await.bytes, b"through");
+    for url in ["http://rebind.example/", "http://127.0.0.1/", "http://[::1]/"] {
+        assert!(matches!(fetched(&guard(""), url).await, Err(FetchError::Refused(_))), "{url}");
+    }
+    assert_eq!(
+        proxy.heads(),
+        [
+            "SOCKS5 93.184.216.34:8080 me:hunter2",
+            "SOCKS5 [2606:4700::1]:8080 me:hunter2",
+            "SOCKS5 93.184.216.34:8080 me:hunter2",
+            "SOCKS5 93.184.216.34:80 "
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_told_as_such() {
+    // What a proxy answers, and what of it is told.
+    let cases = [
+        ("socks5", b"\x05\xff".to_vec(), "another way to log in"),
+        ("socks5", b"\x05\x00\x05\x05\x00\x01\0\0\0\0\0\0".to_vec(), "code 5"),
+        ("socks5", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "another way to log in"),
+        ("http", b"HTTP/1.1 407 Wanted\r\nProxy-Authenticate: Basic\r\n\r\n".to_vec(), "407"),
+        ("http", b"HTTP/1.1 200 OK\r\nX: ".to_vec(), "proxy"),
+        ("http", vec![b'x'; 20_000], "without an end"),
+    ];
+    let names = NameServer::start(&[("a.example", &[&["93.184.216.34"]])]).await;
+    for (scheme, answer, told) in cases {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(&answer).await;
+            let _ = stream.shutdown().await;
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        });
+        let guard = Guard::new(Settings {
+            resolver: Resolver::Server(names.address()),
+            proxy: Some(format!("{scheme}://{address}").parse().unwrap()),
+            ..Settings::default()
+        });
+        let error = fetched(&guard, "http://a.example/?key=hunter2").await.unwrap_err();
+        assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
+        assert!(error.to_string().contains(told) && !error.to_string().contains("hunter2"), "{error}");
+        drop(guard);
+        proxy.abort();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_too_long_for_a_datagram_is_asked_for_over_tcp() {
+    let server = Server::start(|_| Reply::html("found")).await;
+    let names =
+        NameServer::only_over_tcp(&[("a.example", &[&["127.0.0.1"]]), ("b.example", &[&["10.0.0.1"]])]).await;
+    let guard = guard(&["a.example"], Some(&names));
+    assert_eq!(body_of(&guard, &server.url_of("a.example", "/")).await.bytes, b"found");
+    // One question for each kind of address.
+    assert_eq!(names.asked_over_tcp(), 2);
+    let error = fetched(&guard, "http://b.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::Refused(Refusal::Address { range: Range::Private, .. })), "{error}");
+    let error = fetched(&guard, "http://missing.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::NoSuchHost { .. }), "{error}");
+}
