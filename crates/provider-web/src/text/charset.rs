@@ -214,6 +214,10 @@ mod tests {
             let notes = check(&encoded(label.trim(), text), Some(label), Own::No, charset, text);
             assert_eq!(notes, Vec::<String>::new(), "{label}");
         }
+        // The older names mean the newer standard, which has all characters.
+        for label in ["gb2312", "GBK", "gb_2312-80"] {
+            check(&encoded("gb18030", "中文 👍"), Some(label), Own::No, "gbk", "中文 👍");
+        }
     }
 
     #[test]

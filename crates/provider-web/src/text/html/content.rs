@@ -307,6 +307,18 @@ fn main_element(tree: &Tree, content: &Amounts) -> Id {
 /// The parts of all text in tenths that the densest element must have to be shown alone.
 const ENOUGH: u64 = 6;
 
+/// What a paragraph stands in. Code is often wrapped in elements of its own, which hold nothing else.
+fn holder(tree: &Tree, content: &Amounts, id: Id) -> Id {
+    let mut holder = tree.parent(id);
+    while tree.tag(id) == Some(Tag::Pre)
+        && holder != Id::ROOT
+        && content.of_node(holder) == content.of_node(id)
+    {
+        holder = tree.parent(holder);
+    }
+    holder
+}
+
 /// The element whose paragraphs hold most of the text, where that is nearly all there is.
 fn dense_element(tree: &Tree, content: &Amounts) -> Option<Id> {
     let mut score = vec![0_u32; tree.len()];
@@ -314,7 +326,7 @@ fn dense_element(tree: &Tree, content: &Amounts) -> Option<Id> {
         let is_paragraph = matches!(tree.tag(id), Some(Tag::P | Tag::Pre | Tag::Blockquote));
         let amount = content.of_node(id);
         if is_paragraph && amount >= 25 && !content.is_mostly_links(id) {
-            let parent = tree.parent(id);
+            let parent = holder(tree, content, id);
             let above = tree.parent(parent).index();
             score[parent.index()] = score[parent.index()].saturating_add(2 * amount.min(1_000));
             score[above] = score[above].saturating_add(amount.min(1_000));

@@ -8,6 +8,8 @@ mod builder;
 mod code;
 mod content;
 mod escape;
+#[cfg(any(test, feature = "testing"))]
+pub mod hostile;
 mod inline;
 mod lines;
 mod links;

@@ -226,6 +226,16 @@ fn the_main_part_is_taken_and_the_heading_kept() {
 }
 
 #[test]
+fn code_that_is_most_of_a_page_does_not_take_its_heading_away() {
+    let code = "a();\n".repeat(200);
+    let html = format!(
+        "<div class=section><h3>Example</h3><p>A short word about it.<div class=example><div><pre>{code}</pre></div></div></div>"
+    );
+    let text = page(&html).text;
+    assert!(text.starts_with("### Example\n\nA short word about it.\n\n```\na();"), "{text}");
+}
+
+#[test]
 fn a_page_of_nothing_but_navigation_is_shown_whole() {
     check(
         "<nav><ul><li><a href=a>A</a><li><a href=b>B</a></ul></nav>",
@@ -271,59 +281,11 @@ fn tags_that_are_never_closed_end_where_others_begin() {
     );
 }
 
-/// Inputs that make a careless reader take quadratic time, or its stack overflow.
-fn hostile(size: usize) -> Vec<(&'static str, String)> {
-    let times = |unit: &str| unit.repeat(size / unit.len());
-    vec![
-        ("open blocks", times("<div>x")),
-        (
-            "blanks around buttons",
-            format!("<h1>{}{}", " <html id=x>".repeat(size / 24), "<button></button>".repeat(size / 34)),
-        ),
-        ("one wide row", format!("<table><tr>{}", times("<td rowspan=9 colspan=99>x"))),
-        ("open quotations", times("<blockquote>x")),
-        ("open lists", times("<ul><li>x")),
-        ("open tables", times("<table><tr><td>x")),
-        ("open emphasis", times("<b>x")),
-        ("open links", times("<a href=x>y")),
-        ("pairs", times("<b>x</b>")),
-        ("end tags", times("</div></b>")),
-        ("blocks in open fonts", times("<font><div>x</div>")),
-        ("lines in quotations", "<blockquote>".repeat(200) + &times("x<br>")),
-        ("one row", format!("<table><tr>{}", times("<td>x"))),
-        (
-            "one long cell",
-            format!("<table><tr><td>{}<td>b{}", "y".repeat(size / 2), "<tr><td>x<td>y".repeat(size / 30)),
-        ),
-        ("spans", format!("<table>{}", times("<tr><td rowspan=99 colspan=99>x</td></tr>"))),
-        ("a large table", format!("<table>{}", times("<tr><td>cell<td>another</tr>"))),
-        (
-            "attributes",
-            format!("<div {}>x", (0..size / 9).map(|number| format!("a{number}=b ")).collect::<String>()),
-        ),
-        ("one attribute", format!("<div {}>x", times("class=b "))),
-        ("a long attribute", format!("<div class='{}'>x", times("b "))),
-        ("entities", times("&amp;&lt;&nGt;&notanentity")),
-        ("ampersands", times("&")),
-        ("angles", times("<")),
-        ("comments", times("<!--")),
-        ("blanks", times("   \n")),
-        ("style", format!("<style>{}</style><p>text", times("a{b:c}"))),
-        (
-            "long base",
-            format!("<base href='https://docs.example/{}'>{}", "x".repeat(3_000), times("<a href=x>y</a>")),
-        ),
-        ("marks", times("<a href=#><div>")),
-        ("a long name", format!("<{}>", times("a"))),
-        ("spans in a cell in a paragraph", format!("<p><table><td>{}{}", times("<span>"), times("<div>"))),
-    ]
-}
-
 #[test]
 fn hostile_pages_come_to_an_end_on_a_small_stack() {
     // What a worker thread has.
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
-        for (name, html) in hostile(200_000) {
+        for (name, html) in super::hostile::pages(200_000) {
             let text = page(&html).text;
             assert!(text.len() <= 4 * html.len() + (128 << 10), "{name}: {} of {}", text.len(), html.len());
         }
