@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http_guard::{CheckedUrl, FetchError, Refusal, redact_text};
+use http_guard::{CheckedUrl, FetchError, Refusal, Stopped, redact_text};
 use provider_core::{Code, ToolError};
 
 /// The address in `text`.
@@ -37,20 +37,29 @@ fn capitalised(text: &str) -> String {
         .map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), characters.as_str()))
 }
 
+/// A fetch that failed, or whose redirect was not to be followed.
+pub(crate) fn stopped_by(stopped: &Stopped<ToolError>) -> ToolError {
+    match stopped {
+        Stopped::Failed(error) => failed(error),
+        Stopped::Declined { to, why } => redirected(&to.redacted().to_string(), why),
+    }
+}
+
+/// The same error, with where it happened.
+fn redirected(to: &str, inner: &ToolError) -> ToolError {
+    let message = format!("redirected to {to}: {}", inner.message());
+    let told = match inner.code() {
+        Some(code) => ToolError::new(code, message),
+        None if inner.category() == provider_core::Category::Timeout => ToolError::timeout(message),
+        None => ToolError::execution_failed(message),
+    };
+    let details = inner.details().into_iter();
+    details.fold(told, |told, (key, value)| told.with_detail(&key, value))
+}
+
 /// A failed fetch.
 pub(crate) fn failed(error: &FetchError) -> ToolError {
-    let redirected = |inner: ToolError| match error {
-        FetchError::Redirected { to, .. } => {
-            let message = format!("redirected to {to}: {}", inner.message());
-            match inner.code() {
-                Some(code) => ToolError::new(code, message),
-                None if inner.category() == provider_core::Category::Timeout => ToolError::timeout(message),
-                None => ToolError::execution_failed(message),
-            }
-        }
-        _ => inner,
-    };
-    redirected(match error.root() {
+    let told = match error.root() {
         FetchError::Refused(refusal) => refused(refusal),
         FetchError::Url(error) => ToolError::invalid_arguments(format!("url: {error}")),
         FetchError::Header { name } => ToolError::invalid_arguments(format!(
@@ -63,7 +72,11 @@ pub(crate) fn failed(error: &FetchError) -> ToolError {
             ToolError::execution_failed(format!("{error}; check the spelling of the address"))
         }
         error => ToolError::execution_failed(error.to_string()),
-    })
+    };
+    match error {
+        FetchError::Redirected { to, .. } => redirected(to, &told),
+        _ => told,
+    }
 }
 
 /// A host that asked to be left alone for a while.

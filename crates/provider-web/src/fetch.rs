@@ -6,7 +6,7 @@ use http_guard::{BodyEnd, CheckedUrl, Limits, Request, Response};
 use provider_core::{Code, ToolError};
 
 use crate::cache::{Entry, Facts, Keeping, Key, kept_headers, millis};
-use crate::error::{failed, rate_limited, refused};
+use crate::error::{failed, rate_limited, refused, stopped_by};
 use crate::provider::Web;
 
 /// How a page is wanted.
@@ -54,12 +54,11 @@ impl Web {
         {
             return Ok(page);
         }
-        self.ask_robots(url).await?;
-        let origin = url.origin();
-        self.rates.turn(&origin).await.map_err(|wait| rate_limited(&url.host().to_string(), wait))?;
+        self.may_ask(url).await?;
         let conditions = kept.as_ref().map(|entry| entry.facts.conditions()).unwrap_or_default();
         let request = request(url, wish, &conditions).map_err(|error| failed(&error))?;
-        let response = self.guard.send(request).await.map_err(|error| failed(&error))?;
+        let sent = self.guard.send_asking(request, |to| async move { self.may_ask(&to).await }).await;
+        let response = sent.map_err(|stopped| stopped_by(&stopped))?;
         let retry_after = self.rates.heard(&response.url.origin(), response.status, &response.headers);
         match kept {
             Some(entry) if response.status == 304 && !conditions.is_empty() => {
@@ -72,6 +71,18 @@ impl Web {
             }
             _ => Ok(self.received(&key, url, response, retry_after, wish.limits).await),
         }
+    }
+
+    /// What holds for every hop: the site's robots.txt, and the pace at which its server is asked.
+    async fn may_ask(&self, url: &CheckedUrl) -> Result<(), ToolError> {
+        self.ask_robots(url).await?;
+        self.turn(url).await
+    }
+
+    /// Waits for a turn at the server of `url`.
+    pub(crate) async fn turn(&self, url: &CheckedUrl) -> Result<(), ToolError> {
+        let turn = self.rates.turn(&url.origin()).await;
+        turn.map_err(|wait| rate_limited(&url.host().to_string(), wait))
     }
 
     async fn ask_robots(&self, url: &CheckedUrl) -> Result<(), ToolError> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http_guard::http::Method;
-use http_guard::{BodyEnd, FetchError, Guard, Limits, Request};
+use http_guard::{BodyEnd, CheckedUrl, FetchError, Guard, Limits, Request, Stopped};
 use provider_core::prelude::*;
 
 use crate::rate::retry_after;
@@ -44,7 +44,14 @@ impl Searcher {
         let limits =
             Limits { max_body: LARGEST_ANSWER, max_wire: LARGEST_ANSWER, total, ..Limits::default() };
         let request = request(self.service.request(query)).map_err(|_| unsendable())?.within(limits);
-        let response = self.guard.send(request).await.map_err(|error| self.unreached(&error))?;
+        let host = request.url().host().clone();
+        // A name below the service's would be looked up, and may hold what it was sent.
+        let stay =
+            |to: CheckedUrl| std::future::ready(if *to.host() == host { Ok(()) } else { Err(Elsewhere) });
+        let response = self.guard.send_asking(request, stay).await.map_err(|stopped| match stopped {
+            Stopped::Failed(error) => self.unreached(&error),
+            Stopped::Declined { why: Elsewhere, .. } => told(SearchError::REDIRECTED),
+        })?;
         let status = if response.redirect_to.is_some() { 302 } else { response.status };
         let retry_after = retry_after(&response.headers, SystemTime::now()).map(|wait| wait.as_secs());
         let body = response.body.collect().await;
@@ -72,6 +79,9 @@ impl Searcher {
         }
     }
 }
+
+/// A redirect leads to another host.
+struct Elsewhere;
 
 fn request(outgoing: Outgoing) -> Result<Request, FetchError> {
     let url = outgoing.url.parse()?;

@@ -14,7 +14,7 @@ const REMAINS: u64 = 8;
 const OF: u64 = 10;
 /// Longer first lines are none.
 const LONGEST_FACTS: usize = 256 * 1024;
-/// A file that was being written when its process died is removed after this.
+/// A file that was being written when its process died is removed after this, where it cannot be told sooner.
 const ABANDONED_AFTER: Duration = Duration::from_secs(600);
 
 /// A folder of pages. Several processes may share it: files come and go whole.
@@ -34,6 +34,8 @@ impl Store {
         // Found out now, not at the first page.
         let (path, _) = store.new_file()?;
         fs::remove_file(path)?;
+        // What a process that was killed had not finished goes with this look.
+        store.files()?;
         Ok(store)
     }
 
@@ -117,9 +119,9 @@ impl Store {
             // Gone meanwhile.
             let Ok(metadata) = path.symlink_metadata() else { continue };
             let used = metadata.modified()?;
-            let is_abandoned = used.elapsed().is_ok_and(|age| age > ABANDONED_AFTER);
             if is_unnamed(&path) {
-                if is_abandoned {
+                let is_old = used.elapsed().is_ok_and(|age| age > ABANDONED_AFTER);
+                if is_old || is_orphaned(&path) {
                     let _ = fs::remove_file(&path);
                 }
                 continue;
@@ -138,6 +140,15 @@ struct Kept {
 
 fn is_unnamed(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("new-"))
+}
+
+/// Whether the process that was writing a file has ended. One with the same number may have begun since; then the file's
+/// age tells. Who wrongly takes one of another machine for ended costs it a page that is not kept, nothing else.
+fn is_orphaned(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let writer = name.as_deref().and_then(|name| name.split('-').nth(1)?.parse::<u32>().ok());
+    cfg!(target_os = "linux")
+        && writer.is_some_and(|writer| !Path::new("/proc").join(writer.to_string()).exists())
 }
 
 fn parse(mut bytes: Vec<u8>) -> Option<Entry> {

@@ -28,6 +28,11 @@ pub enum SearchError {
     Incomplete,
 }
 
+impl SearchError {
+    /// The service leads to another host.
+    pub(crate) const REDIRECTED: Self = Self::Changed("it redirects to somewhere else");
+}
+
 fn advice(retry_after: Option<u64>) -> String {
     match retry_after {
         Some(seconds) => format!("; try again in {seconds} seconds"),
@@ -52,7 +57,7 @@ pub(super) fn of_status(backend: Backend, incoming: Incoming<'_>) -> Result<(), 
         401..=403 => SearchError::NotAccepted(
             "the search service does not accept the key, or the key's plan does not cover this; check search_api_key",
         ),
-        300..=399 => SearchError::Changed("it redirects to somewhere else"),
+        300..=399 => SearchError::REDIRECTED,
         404 | 405 | 410 => SearchError::Changed("there is nothing at this address"),
         400..=499 => SearchError::Query(incoming.status),
         status => SearchError::Unavailable(status),

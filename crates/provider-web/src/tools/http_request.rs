@@ -6,12 +6,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_guard::http::{HeaderMap, HeaderName, Method as HttpMethod};
-use http_guard::{BodyEnd, CheckedUrl, Request, is_credential};
+use http_guard::{BodyEnd, CheckedUrl, Request, Stopped, is_credential};
 use provider_core::Style;
 use provider_core::prelude::*;
 
 use super::UNTRUSTED;
-use crate::error::{address, failed, rate_limited, refused};
+use crate::error::{address, failed, refused, stopped_by};
 use crate::fetch::told;
 use crate::provider::Web;
 use crate::text::{self, Body, Kind, paging};
@@ -102,8 +102,7 @@ impl Resource for HttpRequest {
 
     async fn invoke(provider: Arc<Web>, args: Args, cx: Cx<Events>) -> Result<Output, ToolError> {
         let plan = Plan::of(&provider, args)?;
-        let (host, origin) = (plan.url.host().to_string(), plan.url.origin());
-        provider.rates.turn(&origin).await.map_err(|wait| rate_limited(&host, wait))?;
+        provider.turn(&plan.url).await?;
         let mut limits = provider.limits;
         limits.total = plan.timeout.unwrap_or(limits.total);
         if let Some(left) = cx.remaining() {
@@ -111,8 +110,13 @@ impl Resource for HttpRequest {
         }
         // From here on it may have arrived, whatever happens.
         cx.effects().record(format!("sent {} {}, or was about to", plan.method, plan.url.redacted()));
-        let sent = provider.guard.send(plan.request()?.within(limits)).await;
-        let response = sent.map_err(|error| plan.failed(&error))?;
+        let web = &provider;
+        let request = plan.request()?.within(limits);
+        let sent = web.guard.send_asking(request, |to| async move { web.turn(&to).await }).await;
+        let response = sent.map_err(|stopped| match &stopped {
+            Stopped::Failed(error) => plan.failed(error),
+            Stopped::Declined { .. } => stopped_by(&stopped),
+        })?;
         let retry_after = provider.rates.heard(&response.url.origin(), response.status, &response.headers);
         let final_url = (!response.redirects.is_empty()).then(|| response.url.clone());
         let (status, headers, redirect_to) = (response.status, response.headers, response.redirect_to);

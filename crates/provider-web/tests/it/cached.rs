@@ -176,3 +176,82 @@ async fn robots_txt_is_asked_for_once_and_one_that_is_broken_forbids_nothing() {
         );
     }
 }
+
+#[tokio::test]
+async fn robots_txt_is_kept_to_where_a_redirect_leads() {
+    let names = http_guard::testing::NameServer::start(&[
+        ("a.example", &[&["127.0.0.1"]]),
+        ("www.a.example", &[&["127.0.0.1"]]),
+    ])
+    .await;
+    let server = Server::start(|request| {
+        let host = request.header("host").unwrap_or_default().to_owned();
+        let port = host.rsplit(':').next().unwrap_or_default();
+        match (host.starts_with("www."), request.target.as_str()) {
+            (false, "/robots.txt") => Reply::new(200, &[], "User-agent: *\nDisallow: /private\n"),
+            (true, "/robots.txt") => Reply::new(200, &[], "User-agent: *\nDisallow: /closed\n"),
+            (false, "/inside") => Reply::redirect(302, "/private?key=hunter2"),
+            (false, "/across") => Reply::redirect(302, &format!("http://www.a.example:{port}/closed")),
+            (false, "/open") => Reply::redirect(302, &format!("http://www.a.example:{port}/private")),
+            _ => Reply::html("page"),
+        }
+    })
+    .await;
+    let respectful =
+        super::named(&names, &["a.example", "www.a.example"], json!({"robots": "respect"})).await;
+    for (path, place) in [("/inside", "/private?key=…"), ("/across", "www.a.example")] {
+        let arguments = json!({"url": server.url_of("a.example", path)});
+        let error = respectful.call("web_fetch", arguments).await.error();
+        assert_eq!((error.category.as_str(), error.code.as_str()), ("permission_denied", "denied"), "{path}");
+        assert!(
+            error.message.contains("redirected to") && error.message.contains(place),
+            "{}",
+            error.message
+        );
+        assert!(!error.message.contains("hunter2"), "{}", error.message);
+    }
+    let page = fetch(&respectful, json!({"url": server.url_of("a.example", "/open")})).await;
+    assert_eq!(page["content"], "page");
+    let forbidden = |request: &Received| {
+        let host = request.header("host").unwrap_or_default();
+        request.target.starts_with(if host.starts_with("www.") { "/closed" } else { "/private" })
+    };
+    assert!(!server.requests().iter().any(forbidden), "{:?}", server.requests());
+    let ignoring = super::named(&names, &["a.example", "www.a.example"], json!({})).await;
+    assert_eq!(
+        fetch(&ignoring, json!({"url": server.url_of("a.example", "/inside")})).await["content"],
+        "page"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_rest_is_left_alone_by_redirects_too() {
+    let names = http_guard::testing::NameServer::start(&[
+        ("a.example", &[&["127.0.0.1"]]),
+        ("www.a.example", &[&["127.0.0.1"]]),
+    ])
+    .await;
+    let server = Server::start(|request| {
+        let host = request.header("host").unwrap_or_default().to_owned();
+        let port = host.rsplit(':').next().unwrap_or_default();
+        match host.starts_with("www.") {
+            true => Reply::new(429, &[("Retry-After", "60")], "later"),
+            false => Reply::redirect(302, &format!("http://www.a.example:{port}/")),
+        }
+    })
+    .await;
+    let harness = super::named(&names, &["a.example", "www.a.example"], json!({})).await;
+    let arguments = json!({"url": server.url_of("a.example", "/")});
+    assert_eq!(fetch(&harness, arguments.clone()).await["status"], 429);
+    let at_rest = server.requests().len();
+    let outcome = harness.call("web_fetch", arguments.clone()).await;
+    assert_eq!(
+        (outcome.error().code.as_str(), &outcome.terminal()["retryable"]),
+        ("rate_limited", &json!(true))
+    );
+    assert!(outcome.error().message.contains("www.a.example is asked too often"), "{:?}", outcome.error());
+    let request = json!({"method": "GET", "url": arguments["url"]});
+    assert_eq!(harness.call("http_request", request).await.error().code, "rate_limited");
+    // Each was redirected, and then nothing was sent.
+    assert_eq!(server.requests().len(), at_rest + 2);
+}

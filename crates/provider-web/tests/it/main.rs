@@ -4,6 +4,8 @@
 mod cached;
 mod configured;
 mod fetched;
+mod pages;
+mod process;
 mod reach;
 mod requests;
 mod searches;

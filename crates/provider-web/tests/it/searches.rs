@@ -129,7 +129,7 @@ async fn the_key_appears_nowhere() {
 }
 
 /// All that is in the files below a folder.
-fn kept_files(folder: &std::path::Path) -> String {
+pub(crate) fn kept_files(folder: &std::path::Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
