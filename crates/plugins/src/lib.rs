@@ -13,16 +13,21 @@
 //! assert!(manifest.main.is_none());
 //! ```
 
+mod file;
 mod folder;
 mod manifest;
 mod name;
 mod path;
 mod permission;
 mod problem;
+pub mod rules;
+mod settings;
 
+pub use file::{FileChange, WriteError, change_file};
 pub use folder::{FileError, MANIFEST_NAMES, Plugin, PluginError};
 pub use manifest::{Contributions, Main, Manifest, ManifestError};
 pub use name::PluginName;
 pub use path::{InnerPath, InnerPathError};
 pub use permission::{HostName, NetPermission, Permission, Permissions, Reason};
 pub use problem::Problem;
+pub use settings::{Mode, PluginSettings, Settings, SettingsError, SettingsFile};
