@@ -82,7 +82,8 @@ impl Notices {
         Self::to(|_| {})
     }
 
-    pub(crate) fn send(&self, provider: &str, what: What) {
+    /// Hands a notice on.
+    pub fn send(&self, provider: &str, what: What) {
         (self.0)(Notice { provider: provider.to_owned(), what });
     }
 }
