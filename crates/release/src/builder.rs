@@ -11,7 +11,7 @@ use crate::archive::{Entry, pack};
 use crate::hash::Sha256;
 use crate::manifest::{Artifact, FORMAT_VERSION, Manifest, Provider};
 use crate::platform::Platform;
-use crate::source::{MANIFEST, Release, SUMS};
+use crate::source::{Index, MANIFEST, Release, SUMS};
 
 /// A release in the making: archives are written as they come, what lists them at the end.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Builder {
     }
 
     /// Writes the manifest, the list of hashes, and `mirror/`, where each provider has a release of its own at the
-    /// place that its source names.
+    /// place that its source names, and a list of these places.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -161,6 +161,8 @@ impl Builder {
             }
             list(&folder, &self.manifest.only(provider))?;
         }
+        fs::create_dir_all(&mirror)?;
+        Index::write(&mirror)?;
         Release::open(&self.folder).map_err(io::Error::other)
     }
 

@@ -27,4 +27,4 @@ pub use install::{Change, InstallError, Installation, Request};
 pub use lock_file::{LockFile, LockFileError, Row, hcl_string};
 pub use manifest::{Artifact, FORMAT_VERSION, Manifest, Provider};
 pub use platform::{Platform, PlatformError};
-pub use source::{Release, ReleaseError};
+pub use source::{Files, Index, Release, ReleaseError};

@@ -103,7 +103,7 @@ impl Manifest {
 }
 
 /// Whether a text can only be a file in a folder, whatever the folder.
-fn is_file_name(text: &str) -> bool {
+pub(crate) fn is_file_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))

@@ -300,9 +300,15 @@ pub(crate) struct Install {
     /// The agent to install for
     #[arg(long = "for", value_enum, value_name = "AGENT")]
     pub(crate) agent: Agent,
-    /// Folder with the release: what `cargo xtask dist` wrote, or a mirror
-    #[arg(long, value_name = "DIR")]
-    pub(crate) from: PathBuf,
+    /// Folder with the release, or its https address: what `cargo xtask dist` wrote, or a mirror
+    #[arg(long, value_name = "DIR|URL")]
+    pub(crate) from: String,
+    /// PEM file of certificates to trust besides those of the web, for an address
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Proxy for an address: http://host:port or socks5://host:port
+    #[arg(long, value_name = "URL")]
+    pub(crate) proxy: Option<String>,
     /// Provider to install; repeatable [default: all of the release]
     #[arg(long = "provider", value_name = "NAME")]
     pub(crate) providers: Vec<String>,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tool_host::catalogue::FORMAT_VERSION;
 use tool_host::{CallError, Category};
 
+use super::mirror::{self, Mirror};
 use crate::cli::{Agent, Install};
 use crate::exit::{Exit, Failure};
 use crate::shell::Shell;
@@ -23,7 +24,7 @@ pub(super) async fn run(args: Install, shell: &Shell) -> Result<Exit, Failure> {
 }
 
 fn harness(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
-    let releases = Release::open_all(&args.from, &args.release)?;
+    let releases = releases(args)?;
     let request = Request {
         providers: args.providers.clone(),
         platforms: args.platforms.clone(),
@@ -51,6 +52,22 @@ fn harness(args: &Install, shell: &Shell) -> Result<Exit, Failure> {
     shell.note("\nIn agent.hcl:\n\n");
     shell.data(&agent_file);
     Ok(Exit::Done)
+}
+
+/// The releases in a folder, or below an address.
+fn releases(args: &Install) -> Result<Vec<Release>, Failure> {
+    let folder = Path::new(&args.from);
+    if !mirror::is_address(&args.from) {
+        if let Some(flag) = [("--ca-file", args.ca_file.is_some()), ("--proxy", args.proxy.is_some())]
+            .iter()
+            .find(|flag| flag.1)
+        {
+            return Err(Failure::wrong_usage(format!("{} is for a --from that is an address", flag.0)));
+        }
+        return Ok(Release::open_all(folder, &args.release)?);
+    }
+    let files = Mirror::new(&args.from, args.ca_file.as_deref(), args.proxy.as_deref())?;
+    Ok(Release::open_all_of(&files, folder, &args.release)?)
 }
 
 fn project(given: &Path) -> Result<PathBuf, Failure> {
@@ -112,6 +129,9 @@ impl From<ReleaseError> for Failure {
         match error {
             // The release is wrong, not the command line.
             ReleaseError::Malformed { .. } | ReleaseError::Tampered { .. } => failed(error.to_string()),
+            ReleaseError::Read { ref path, .. } if mirror::is_address(&path.to_string_lossy()) => {
+                failed(error.to_string())
+            }
             _ => Self::wrong_usage(error.to_string()),
         }
     }

@@ -8,6 +8,7 @@ mod diff;
 mod doctor;
 mod install;
 mod list;
+mod mirror;
 mod new;
 mod preview;
 mod session;

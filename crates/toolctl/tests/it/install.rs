@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::Bench;
 
 /// Writes a release of two providers; the programs are scripts that say which version they are.
-fn release(folder: &Path, version: &str) {
+pub(crate) fn release(folder: &Path, version: &str) {
     let mut builder = Builder::new(folder, version.parse().unwrap(), version).unwrap();
     for name in ["filesystem", "user"] {
         let example = if name == "user" { json!({}) } else { json!({"allowed_roots": ["."]}) };
@@ -36,7 +36,7 @@ fn lock_file(bench: &Bench) -> String {
 
 /// What is recorded is what is installed.
 #[track_caller]
-fn check_whole(bench: &Bench) {
+pub(crate) fn check_whole(bench: &Bench) {
     let file = LockFile::parse(&lock_file(bench)).unwrap();
     let cache = PluginCache::new(bench.path().join(".cache/agent/plugins"));
     for name in ["filesystem", "user"] {

@@ -10,6 +10,7 @@ mod diff;
 mod exec;
 mod inspect;
 mod install;
+mod install_http;
 mod new;
 mod new_crate;
 mod session;

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use harness_proto::config::v1::AttrType;
 use harness_proto::tool::v1::GetSchemaResponse;
-use release::{Builder, Described, Platform, Release};
+use release::{Builder, Described, Index, Platform, Release};
 use serde_json::{Map, Value, json};
 
 /// Arguments of `cargo xtask dist`.
@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Build nothing; put releases of one commit, made on different machines, together. Repeatable.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "providers", "check"])]
     merge: Vec<PathBuf>,
+    /// Build nothing; write the list of a mirror's releases anew, which those who read it over HTTP go by.
+    #[arg(long, value_name = "MIRROR", conflicts_with_all = ["target", "providers", "check", "merge"])]
+    index: Option<PathBuf>,
     /// Build nothing; verify every hash of the release, and hold each program that runs here against the protocol.
     #[arg(long)]
     check: bool,
@@ -45,7 +48,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let root = crate::workspace_root();
     let out = root.join(&arguments.out);
-    if arguments.check {
+    if let Some(mirror) = &arguments.index {
+        let index = Index::write(mirror).with_context(|| mirror.display().to_string())?;
+        tell(&format!("{}: {} releases", mirror.display(), index.releases.len()));
+        Ok(())
+    } else if arguments.check {
         check(&root, &out)
     } else if let [first, ..] = arguments.merge.as_slice() {
         merge(&out, first, &arguments.merge)
