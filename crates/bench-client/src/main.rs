@@ -6,6 +6,7 @@ mod cancel;
 mod exec;
 mod files;
 mod flood;
+mod html;
 mod many;
 mod process;
 mod provider;
@@ -18,7 +19,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-const USAGE: &str = "usage: bench-client calls|exec|files|flood|many PROVIDER-BINARY, bench-client cancel PROVIDER-BINARY TREE, or bench-client search PROVIDER-BINARY TREE [FIGURE]";
+const USAGE: &str = "usage: bench-client calls|exec|files|flood|many PROVIDER-BINARY, bench-client cancel PROVIDER-BINARY \
+                     TREE, bench-client search PROVIDER-BINARY TREE [FIGURE], or bench-client html FOLDER-OF-PAGES";
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
@@ -33,6 +35,7 @@ fn main() -> anyhow::Result<()> {
             Some("cancel") => cancel::measure(binary, tree()?).await,
             Some("exec") => exec::measure(binary).await,
             Some("files") => files::measure(binary).await,
+            Some("html") => html::measure(binary),
             Some("flood") => flood::measure(binary).await,
             Some("many") => many::measure(binary).await,
             Some("search") => {

@@ -4,6 +4,7 @@ mod commands;
 mod figures;
 mod files;
 mod machine;
+mod pages;
 mod programs;
 mod searches;
 mod start;
@@ -26,7 +27,7 @@ pub struct Arguments {
     /// A large tree to search: the sources of a kernel, of a registry, or both. Needs rg and fd, the newest, in PATH.
     #[arg(long)]
     tree: Option<PathBuf>,
-    /// Measure only this, which implies --dry-run: calls, files, exec, flood, search, cancel, many or code. Can be
+    /// Measure only this, which implies --dry-run: calls, files, exec, flood, html, search, cancel, many or code. Can be
     /// repeated.
     #[arg(long)]
     only: Vec<String>,
@@ -44,6 +45,7 @@ const PARTS: &[(&str, bool, Measure)] = &[
     ("files", false, files::files),
     ("exec", false, commands::commands),
     ("flood", false, commands::floods),
+    ("html", false, pages::pages),
     ("search", true, searches::searches),
     ("cancel", true, searches::cancels),
     ("many", false, searches::many),
@@ -114,8 +116,13 @@ impl Bench {
 
     /// What the client measures when it is called so.
     fn client(&self, what: &str, provider: &str) -> anyhow::Result<Value> {
+        self.client_on(what, &self.program(provider))
+    }
+
+    /// What the client measures on something else than a provider.
+    fn client_on(&self, what: &str, path: &Path) -> anyhow::Result<Value> {
         let mut command = Command::new(self.program("bench-client"));
-        command.arg(what).arg(self.program(provider)).stderr(Stdio::inherit());
+        command.arg(what).arg(path).stderr(Stdio::inherit());
         command.args(&self.tree);
         let output = command.output()?;
         ensure!(output.status.success(), "bench-client {what} fails");
