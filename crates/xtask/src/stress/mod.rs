@@ -4,12 +4,15 @@
 //! (`--minutes`); the short form that the tests run has a fixed number of rounds. To add one, write a module with a
 //! `run(&Run) -> anyhow::Result<String>` and name it in [`STRESSES`].
 
+mod corpus;
 pub mod exec_trees;
 pub mod fs_kill;
 pub mod fs_swap;
 pub mod fuzz_edit;
+pub mod fuzz_inputs;
 pub mod fuzz_patch;
 pub mod glob_compare;
+pub mod mixed;
 mod process;
 mod random;
 pub mod search_compare;
@@ -40,9 +43,13 @@ pub const STRESSES: &[Stress] = &[
     exec_trees::STRESS,
     fs_kill::STRESS,
     fs_swap::STRESS,
+    fuzz_inputs::ARGUMENTS,
     fuzz_edit::STRESS,
+    fuzz_inputs::HANDSHAKE,
+    fuzz_inputs::HTML,
     fuzz_patch::STRESS,
     glob_compare::STRESS,
+    mixed::STRESS,
     search_compare::STRESS,
 ];
 
