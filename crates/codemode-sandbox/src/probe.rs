@@ -1,12 +1,33 @@
-//! What hostile native code would try, for tests of the sandbox. Only in builds with debug assertions.
+//! What hostile native code would try, for tests of the sandbox and of the parent. Only in builds with debug assertions.
 
+use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use crate::clock;
 
+/// Says what no honest child says.
+fn lie(name: &str) {
+    let mut parent = std::io::stdout().lock();
+    // A parent that listens no more ends this, one way or another.
+    let mut say = |text: &str| parent.write_all(text.as_bytes()).is_ok();
+    let call =
+        |id: u64| format!(r#"{{"call":{{"id":{id},"plugin":"fx","tool":"stuck","input":{{}}}}}}"#) + "\n";
+    match name {
+        "call_twice" => drop(say(&call(1)) && say(&call(1))),
+        "call_for_ever" => drop((1..).all(|id| say(&call(id)))),
+        "log_for_ever" => while say("{\"log\":\"again\"}\n") {},
+        "line_for_ever" => while say(&"x".repeat(4_096)) {},
+        "nonsense" => drop(say("{\"call\":7}\n")),
+        _ => return,
+    }
+    // What it said is all that there is to judge it by.
+    std::thread::park();
+}
+
 /// Tries it. What is not stopped by the sandbox leaves the process with an exit code that no other end has.
 #[allow(unsafe_code)] // Nothing here is meant to be right.
 pub(crate) fn run(name: &str) {
+    lie(name);
     let path = c"/etc/passwd".as_ptr();
     let null = std::ptr::null_mut::<libc::c_void>();
     let map = |bytes, protection| {
@@ -40,7 +61,7 @@ pub(crate) fn run(name: &str) {
                 let refused = map(500 * 1_024 * 1_024, libc::PROT_READ) == libc::MAP_FAILED;
                 clock::leave(if refused { 40 } else { 41 })
             }
-            "segfault" => drop(std::ptr::null_mut::<u8>().wrapping_add(8).write_volatile(1)),
+            "segfault" => std::ptr::null_mut::<u8>().wrapping_add(8).write_volatile(1),
             "abort" => libc::abort(),
             "abort_near_limit" => {
                 clock::USED.store(clock::ALLOWED.load(Ordering::Relaxed), Ordering::Relaxed);

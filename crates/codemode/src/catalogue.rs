@@ -99,10 +99,10 @@ impl Catalogue {
         }
         let names = self.plugins.iter().map(|plugin| plugin.name.as_str());
         let meant =
-            nearest(plugin, names.clone()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            nearest(plugin, names.clone()).map_or(";".to_owned(), |near| format!("; did you mean {near}?"));
         match self.plugins.is_empty() {
             true => format!("no plugin {plugin}: there are no tools at all"),
-            false => format!("no plugin {plugin}{meant} There are: {}", names.collect::<Vec<_>>().join(", ")),
+            false => format!("no plugin {plugin}{meant} there are: {}", names.collect::<Vec<_>>().join(", ")),
         }
     }
 
@@ -218,8 +218,7 @@ pub fn alias(name: &str) -> String {
 fn no_tool(plugin: &Plugin, tool: &str) -> String {
     let names = plugin.tools.iter().map(|tool| tool.name.as_str());
     let name = &plugin.name;
-    let meant =
-        nearest(tool, names).map_or_else(String::new, |near| format!("; did you mean {name}.{near}?"));
+    let meant = nearest(tool, names).map_or(";".to_owned(), |near| format!("; did you mean {name}.{near}?"));
     format!("no tool {name}.{tool}{meant} {name} has: {}", list(plugin))
 }
 
@@ -343,7 +342,7 @@ mod tests {
             Err("no tool weather.forecst; did you mean weather.forecast? weather has: forecast"),
         );
         check("echo", "", Err("no plugin echo; the tool of that name is tools.fx.echo"));
-        check("wether", "forecast", Err("no plugin wether; did you mean weather? There are: fx, weather"));
+        check("wether", "forecast", Err("no plugin wether; did you mean weather? there are: fx, weather"));
     }
 
     #[test]

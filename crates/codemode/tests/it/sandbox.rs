@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codemode::{Part, Reason, Sandboxing, Setting};
+use codemode::{Limits, Part, Reason, Sandboxing, Setting};
 use codemode_sandbox::frames;
 
 use crate::fx::{Fx, alone, fails, probing, program, reads, run};
@@ -35,6 +35,22 @@ async fn system_calls_that_are_not_needed_kill_the_process() {
         let report = probe(name).await;
         fails(&report, Reason::Crashed, &["SIGSYS"]);
     }
+    reads(&run("return 'next'").await, "next");
+}
+
+#[tokio::test]
+async fn a_child_that_lies_is_ended() {
+    for (name, said) in [
+        ("call_twice", "numbered its calls wrongly"),
+        ("call_for_ever", "made more calls at one time than it may"),
+        ("line_for_ever", "what is no frame"),
+        ("nonsense", "what is no frame"),
+    ] {
+        fails(&probe(name).await, Reason::Crashed, &[said]);
+    }
+    let limits = Limits { total: Duration::from_secs(2), ..Limits::default() };
+    let talks = program(&Arc::default(), "").within(limits).in_sandbox(probing("log_for_ever")).run().await;
+    fails(&talks, Reason::TotalTime, &["again\nagain\n", "[console truncated at 64 KiB]"]);
     reads(&run("return 'next'").await, "next");
 }
 
