@@ -1,11 +1,15 @@
 //! The command line. The doc comments are the help.
 
+mod agents;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::shell::ColorChoice;
+
+pub(crate) use agents::*;
 
 /// Call, inspect and preview the tools of any provider
 ///
@@ -44,6 +48,16 @@ pub(crate) enum Command {
     Preview(Preview),
     /// Serve many calls, as NDJSON on stdin and stdout
     Session(Session),
+    /// Serve the tools to a host on the plugin wire
+    Plugin(PluginArgs),
+    /// Print what an agent is told: the rules, and every tool there is
+    Instructions(InstructionsArgs),
+    /// Work with the rules of plugins
+    Rules(RulesArgs),
+    /// List plugins, and switch them on and off
+    Plugins(PluginsArgs),
+    /// Show the settings, or change them
+    Settings(SettingsArgs),
     /// Make the crate of a new provider
     New(New),
     /// Build a provider at every save, and show what it declares
@@ -52,7 +66,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Check a provider against the tool protocol
     Check(Check),
-    /// Put released providers where an agent finds them
+    /// Put released providers, or this program's tools, where an agent finds them
     Install(Install),
     /// Check that the catalog works on this machine
     Doctor(Doctor),
@@ -73,7 +87,10 @@ impl Command {
             | Self::Diff(Diff { json, .. }) => *json,
             Self::Describe(describe) => describe.shared.json,
             Self::Call(Call { target, .. }) | Self::Preview(Preview { target }) => target.shared.json,
+            Self::Plugins(PluginsArgs { command: PluginsCommand::List { json } })
+            | Self::Settings(SettingsArgs { json, .. }) => *json,
             Self::Schema(_) | Self::Session(_) => true,
+            Self::Plugin(_) | Self::Instructions(_) | Self::Rules(_) | Self::Plugins(_) => false,
             Self::New(_) | Self::Dev(_) | Self::Completions(_) | Self::Man(_) => false,
         }
     }
@@ -290,7 +307,11 @@ pub(crate) struct Check {
     pub(crate) verbose: bool,
 }
 
-/// Put released providers where an agent finds them
+/// Put released providers, or this program's tools, where an agent finds them
+///
+/// For claude, codex and opencode, the agent's own configuration gets the tools, as an MCP server, and what carries the
+/// rules of the enabled plugins; all else in it stays as it is. The change is shown first, and asked about unless --yes is
+/// given; --remove takes it back. For plugin, a folder is made that a host of the plugin wire can load.
 ///
 /// For the harness, programs go into the kernel's cache, and their hashes into the project's
 /// .agent/agent.lock.hcl, in which all that is not theirs stays as it is. Archives and programs are verified first.
@@ -300,19 +321,37 @@ pub(crate) struct Install {
     /// The agent to install for
     #[arg(long = "for", value_enum, value_name = "AGENT")]
     pub(crate) agent: Agent,
-    /// Folder with the release, or its https address: what `cargo xtask dist` wrote, or a mirror
-    #[arg(long, value_name = "DIR|URL")]
-    pub(crate) from: String,
-    /// PEM file of certificates to trust besides those of the web, for an address
+    /// For plugin: the folder to make
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// For harness: folder with the release, or its https address: what `cargo xtask dist` wrote, or a mirror
+    #[arg(long, value_name = "DIR|URL", required_if_eq("agent", "harness"))]
+    pub(crate) from: Option<String>,
+    /// For harness: PEM file of certificates to trust besides those of the web, for an address
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Proxy for an address: http://host:port or socks5://host:port
+    /// For harness: proxy for an address: http://host:port or socks5://host:port
     #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
-    /// Provider to install; repeatable [default: all of the release]
+    /// Take back what was installed
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// How the agent sees the tools [default: what is usual for it]
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    pub(crate) tools: Option<Shape>,
+    /// Directory the tools may work in; repeatable [default: where the agent works]
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// How the agent starts this program [default: toolctl, or its path where that does not find it]
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) command: Option<String>,
+    /// Provider to install; repeatable [default: all]
     #[arg(long = "provider", value_name = "NAME")]
     pub(crate) providers: Vec<String>,
-    /// Platform to install and record, such as linux_amd64; repeatable [default: install for this machine, record all]
+    /// For harness: platform to install and record, such as linux_amd64; repeatable [default: install for this machine, record all]
     #[arg(long = "platform", value_name = "OS_ARCH")]
     pub(crate) platforms: Vec<release::Platform>,
     /// Which version to take from a mirror, such as ^1.2 or =1.2.3 [default: the newest]
@@ -340,6 +379,14 @@ pub(crate) struct Install {
 pub(crate) enum Agent {
     /// The Pluggable Harness.
     Harness,
+    /// Claude Code, in the project: .mcp.json and .claude/settings.json.
+    Claude,
+    /// Codex, for the user: config.toml in ~/.codex.
+    Codex,
+    /// OpenCode, in the project: opencode.json.
+    Opencode,
+    /// A folder for a host of the plugin wire.
+    Plugin,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 //! `main` decides between the things this program is: a sandbox or a guard, when a provider has started it as one; a
 //! provider of the catalog, when a host has; a question on the terminal, when it has started itself as one; and otherwise the command line.
 
+mod carrier;
 mod cli;
 mod commands;
 mod dialog;
@@ -13,7 +14,10 @@ mod open;
 mod paint;
 mod prompt;
 mod reach;
+mod registry;
 mod shell;
+mod sources;
+mod workspaces;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

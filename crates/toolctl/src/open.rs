@@ -71,6 +71,24 @@ impl Setup {
         Ok(running)
     }
 
+    /// The same, for work in another folder.
+    pub(crate) fn rooted_at(&self, folder: &Path) -> Self {
+        let settings = Settings { roots: vec![folder.to_owned()], ..self.settings.clone() };
+        let (session, env) = (self.session.clone(), self.env.clone());
+        Self { settings, working_directory: folder.to_owned(), session, env }
+    }
+
+    /// Starts a provider and configures it with what it knows of the flags, which may be meant for others.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) async fn open_among_others(&self, provider: &str, shell: &Shell) -> Result<Provider, Failure> {
+        let running = self.launch(provider, shell).await?;
+        let attributes = &running.catalogue().config;
+        configure(provider, &running, self.settings.restricted_to(attributes).resolve(attributes)?).await?;
+        Ok(running)
+    }
+
     /// Starts and configures several providers. Each takes from the flags what it knows; what none of them
     /// knows is refused.
     ///
@@ -187,11 +205,18 @@ pub(crate) fn host(shared: &Shared, shell: &Shell, interactive: bool) -> Result<
         (false, false) => Arc::new(DenyAll { hint: "pass --yes to approve it beforehand" }),
     };
     let answerer: Arc<dyn Answerer> = match (&shared.answers, ask) {
-        (Some(path), _) => Arc::new(answers(path)?),
+        (Some(path), _) => Arc::new(prepared_answers(path)?),
         (None, true) => Arc::new(TerminalAnswers::new(shell.clone())),
         (None, false) => Arc::new(NoAnswers { hint: "pass --answers FILE" }),
     };
-    let host = Host::new(approver, answerer);
+    under_policy(Host::new(approver, answerer), shared)
+}
+
+/// The host under the policy that the flags name.
+///
+/// # Errors
+/// A usage error when it cannot be used.
+pub(crate) fn under_policy(host: Host, shared: &Shared) -> Result<Host, Failure> {
     Ok(match &shared.policy {
         Some(path) => host.under(policy(path)?),
         None => host,
@@ -204,7 +229,11 @@ fn policy(path: &Path) -> Result<Policy, Failure> {
         .map_err(|error| Failure::wrong_usage(format!("--policy: {}: {error}", path.display())))
 }
 
-fn answers(path: &Path) -> Result<PreparedAnswers, Failure> {
+/// The answers that `--answers` names.
+///
+/// # Errors
+/// A usage error when they cannot be used.
+pub(crate) fn prepared_answers(path: &Path) -> Result<PreparedAnswers, Failure> {
     let text = read("--answers", path)?;
     let value = json("--answers", &text)?;
     PreparedAnswers::from_json(value)

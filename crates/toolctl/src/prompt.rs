@@ -36,6 +36,12 @@ async fn ask(shell: &Shell, question: &str) -> Option<String> {
     Some(line)
 }
 
+/// Whether the person says yes.
+pub(crate) async fn confirm(shell: &Shell, question: &str) -> bool {
+    let answer = ask(shell, question).await.unwrap_or_default();
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
 /// Asks before each call that changes something, with the preview.
 pub(crate) struct TerminalApproval {
     shell: Shell,

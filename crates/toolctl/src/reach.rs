@@ -12,6 +12,7 @@ use provider_core::Provider as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tool_host::catalogue::Attribute;
 use tool_host::{Call, CallError, Category, Event, Host, Invocation, Object, Outcome, Provider, Reporter};
 
 /// The tool of the code provider.
@@ -45,6 +46,11 @@ impl Reach {
             CallError::new(Category::InvalidArguments, format!("configuration of code: {error}"))
         })?;
         Ok(Self { providers: Providers::new(host.clone(), providers, Offer::Everything), config })
+    }
+
+    /// What the providers that programs can call are configured with.
+    pub(crate) fn attributes(&self) -> Vec<Attribute> {
+        self.providers.all().iter().flat_map(|provider| provider.catalogue().config.clone()).collect()
     }
 
     /// Stops the providers that programs could call.

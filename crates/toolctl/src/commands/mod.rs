@@ -7,11 +7,16 @@ mod dev;
 mod diff;
 mod doctor;
 mod install;
+mod instructions;
 mod list;
 mod mirror;
 mod new;
+mod plugin;
+mod plugins;
 mod preview;
+mod rules;
 mod session;
+mod settings;
 
 use clap::CommandFactory as _;
 
@@ -36,6 +41,11 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Dev(args) => dev::run(args, &shell, &mut interrupts).await,
         Command::Diff(args) => interrupts.guard(diff::run(args, &shell)).await,
         Command::Install(args) => interrupts.guard(install::run(args, &shell)).await,
+        Command::Plugin(args) => plugin::run(args, &shell, &mut interrupts).await,
+        Command::Instructions(args) => interrupts.guard(instructions::run(args, &shell)).await,
+        Command::Rules(args) => rules::run(&args, &shell),
+        Command::Plugins(args) => interrupts.guard(plugins::run(args, &shell)).await,
+        Command::Settings(args) => settings::run(&args, &shell),
         Command::New(args) => new::run(&args, &shell),
         Command::Completions(args) => {
             let mut script = Vec::new();
