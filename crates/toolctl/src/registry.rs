@@ -72,12 +72,12 @@ impl From<SettingsError> for Failure {
 }
 
 impl Registry {
-    /// What is known now.
+    /// What is known now. Whoever has no home has chosen nothing.
     ///
     /// # Errors
     /// The settings cannot be read.
     pub(crate) fn load() -> Result<Self, Failure> {
-        Ok(Self::of(settings_file()?.load()?))
+        Ok(Self::of(settings_file().map_or_else(|_| Ok(Settings::default()), |file| file.load())?))
     }
 
     /// What is known under these settings.

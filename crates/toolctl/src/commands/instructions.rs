@@ -9,7 +9,7 @@ use crate::cli::{Carrier, InstructionsArgs, Shape};
 use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::reach::is_code;
-use crate::registry::{Known, Origin};
+use crate::registry::{Known, Origin, Registry};
 use crate::shell::Shell;
 use crate::sources;
 
@@ -30,7 +30,7 @@ pub(super) async fn run(args: InstructionsArgs, shell: &Shell) -> Result<Exit, F
     let plugins = chosen(&args.rendering, shell)?;
     let shape = match args.tools {
         Some(shape) => shape,
-        None => match crate::registry::settings_file()?.load()?.mode {
+        None => match Registry::load()?.settings.mode {
             plugins::Mode::Code => Shape::Code,
             plugins::Mode::Separate => Shape::Separate,
         },
