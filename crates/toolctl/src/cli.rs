@@ -2,6 +2,7 @@
 
 mod agents;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Plugins(PluginsArgs),
     /// Show the settings, or change them
     Settings(SettingsArgs),
+    /// Serve the tools to any agent, over the Model Context Protocol
+    Mcp(Mcp),
     /// Make the crate of a new provider
     New(New),
     /// Build a provider at every save, and show what it declares
@@ -91,6 +94,8 @@ impl Command {
             | Self::Settings(SettingsArgs { json, .. }) => *json,
             Self::Schema(_) | Self::Session(_) => true,
             Self::Plugin(_) | Self::Instructions(_) | Self::Rules(_) | Self::Plugins(_) => false,
+            // stdout carries the protocol, or the address of the server.
+            Self::Mcp(_) => false,
             Self::New(_) | Self::Dev(_) | Self::Completions(_) | Self::Man(_) => false,
         }
     }
@@ -207,6 +212,117 @@ pub(crate) struct Session {
     pub(crate) providers: Vec<String>,
     #[command(flatten)]
     pub(crate) shared: Shared,
+}
+
+/// Serve the tools to any agent, over the Model Context Protocol
+///
+/// An agent starts this program and speaks with it on stdin and stdout, until it closes stdin. It sees one tool, execute,
+/// whose programs call all others, or with --tools separate each tool by itself. The agent decides which calls are made;
+/// --policy and --deny-kind can only refuse more. ask_user asks the person behind the agent, where the agent can show a
+/// form.
+///
+/// With --http the protocol is served on this machine's loopback interface, and one line of JSON on stdout tells the url
+/// and the token that requests must carry as Authorization: Bearer TOKEN. TOOLCTL_MCP_TOKEN sets the token.
+#[derive(Debug, Args)]
+#[command(after_help = MCP_EXAMPLES)]
+pub(crate) struct Mcp {
+    /// Provider to serve, a name from the catalog or a path; repeatable [default: the whole catalog]
+    #[arg(long = "provider", value_name = "NAME|PATH")]
+    pub(crate) providers: Vec<String>,
+    /// MCP server to take tools from as well: a name, and the command that starts it; repeatable
+    #[arg(long = "server", value_name = "NAME=COMMAND")]
+    pub(crate) servers: Vec<ServerCommand>,
+    /// Serve no provider of the catalog, only what --server and --provider name
+    #[arg(long)]
+    pub(crate) servers_only: bool,
+    /// How the agent sees the tools
+    #[arg(long, value_enum, default_value_t, value_name = "VIEW")]
+    pub(crate) tools: ToolsView,
+    /// Declare what separate tools return, and answer with that value in place of text for reading
+    #[arg(long)]
+    pub(crate) structured: bool,
+    /// Do not offer tools of this kind, and refuse their calls; repeatable
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) deny_kind: Vec<RefusedKind>,
+    /// Offer only what changes nothing: --deny-kind resource
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Serve on this address of the loopback interface, such as 127.0.0.1:0, in place of stdin and stdout
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+const MCP_EXAMPLES: &str = "\
+Examples:
+  toolctl mcp
+  toolctl mcp --tools separate --provider filesystem --provider search --read-only
+  toolctl mcp --server 'github=npx -y @modelcontextprotocol/server-github'
+  toolctl mcp --http 127.0.0.1:0";
+
+impl Mcp {
+    /// The kinds of tools that are refused.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = RefusedKind> {
+        let resource = self.read_only.then_some(RefusedKind::Resource);
+        self.deny_kind.iter().copied().chain(resource)
+    }
+}
+
+/// How an agent sees the tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ToolsView {
+    /// One tool, execute, whose programs call all others.
+    #[default]
+    Code,
+    /// Each tool by itself.
+    Separate,
+}
+
+/// A kind of tools that can be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RefusedKind {
+    /// Tools that change something.
+    #[value(name = "resource")]
+    Resource,
+    /// Tools that only read.
+    #[value(name = "data_source")]
+    DataSource,
+    /// Tools that ask a person.
+    #[value(name = "interactive")]
+    Interactive,
+}
+
+/// How a server is started, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerCommand {
+    pub(crate) name: String,
+    pub(crate) command: Vec<String>,
+}
+
+impl std::str::FromStr for ServerCommand {
+    type Err = String;
+
+    /// `NAME=COMMAND`, where the command is a JSON list, or words between blanks.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted =
+            "wanted NAME=COMMAND, such as git=uvx mcp-server-git, or git=[\"uvx\",\"mcp-server-git\"]";
+        let (name, command) = text.split_once('=').ok_or(wanted)?;
+        let command: Vec<String> = match command.trim_start().starts_with('[') {
+            true => serde_json::from_str(command)
+                .map_err(|error| format!("the command is no JSON list of texts: {error}"))?,
+            false => command.split_whitespace().map(str::to_owned).collect(),
+        };
+        let named =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if !named {
+            return Err(format!("{name:?} is no name of letters, digits, _ and -: {wanted}"));
+        }
+        if command.is_empty() {
+            return Err(format!("there is no command: {wanted}"));
+        }
+        Ok(Self { name: name.to_owned(), command })
+    }
 }
 
 /// Make the crate of a new provider

@@ -113,6 +113,34 @@ impl Setup {
         Ok(running)
     }
 
+    /// Starts and configures those of the named providers that can be. Each takes from the flags what it knows; of the others
+    /// a warning tells.
+    ///
+    /// # Errors
+    /// A flag that none of them knows.
+    pub(crate) async fn open_usable(
+        &self,
+        names: impl Iterator<Item = &str>,
+        shell: &Shell,
+    ) -> Result<Vec<Provider>, Failure> {
+        let mut usable: Vec<Provider> = Vec::new();
+        for name in names {
+            match self.open_for_programs(name, None, &usable, shell).await {
+                Ok(provider) => usable.push(provider),
+                Err(failure) => shell.warning(&format!("without {name}: {}", failure.error.message)),
+            }
+        }
+        let known: Vec<Attribute> =
+            usable.iter().flat_map(|provider| provider.catalogue().config.clone()).collect();
+        if let Err(unknown) = self.settings.check_known_to_any(&known) {
+            for provider in &usable {
+                provider.stop().await;
+            }
+            return Err(unknown.into());
+        }
+        Ok(usable)
+    }
+
     /// Starts and configures the code provider, and the providers that its programs may call: those of the catalog, or
     /// those that its `providers` attribute names. What cannot be started or configured is left out, with a warning, unless
     /// it was named.
@@ -223,7 +251,7 @@ pub(crate) fn under_policy(host: Host, shared: &Shared) -> Result<Host, Failure>
     })
 }
 
-fn policy(path: &Path) -> Result<Policy, Failure> {
+pub(crate) fn policy(path: &Path) -> Result<Policy, Failure> {
     let value = json("--policy", &read("--policy", path)?)?;
     Policy::from_json(value)
         .map_err(|error| Failure::wrong_usage(format!("--policy: {}: {error}", path.display())))

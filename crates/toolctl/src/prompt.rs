@@ -8,7 +8,6 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tool_host::people::{Decision, Preview, Proposal, Question, denied_by_user, no_human};
-use tool_host::schema::Shape;
 use tool_host::{Answerer, Approver, CallError, Object};
 
 use crate::dialog::{self, Unanswered};
@@ -151,7 +150,7 @@ impl TerminalAnswers {
             });
         }
         // What else the tool declares is its own; a tool that takes one text is given one.
-        Ok(match answer_field(question) {
+        Ok(match question.text_field() {
             Some(field) if field != "answer" => {
                 let text = form.payload(&answers).remove("answer").unwrap_or_default();
                 Object::from_iter([(field, text)])
@@ -162,7 +161,7 @@ impl TerminalAnswers {
 
     /// Shows what a foreign tool asks as it came, and takes one text.
     async fn free(&self, question: &Question<'_>) -> Result<Object, CallError> {
-        let field = answer_field(question).ok_or_else(|| {
+        let field = question.text_field().ok_or_else(|| {
             no_human(format!(
                 "{} wants an answer that cannot be typed: pass --answers FILE",
                 question.tool.name
@@ -190,24 +189,6 @@ fn told(answer: Result<Answer, Unanswered>, question: &Question<'_>) -> Result<A
         Unanswered::Interrupted => tool_host::call::cancelled(),
         Unanswered::Failed(reason) => no_human(format!("cannot ask {}: {reason}", question.tool.name)),
     })
-}
-
-/// The field of the result that a typed text can fill: `answer`, else the only one that must be there.
-fn answer_field(question: &Question<'_>) -> Option<String> {
-    let output = &question.tool.output;
-    let is_text = |name: &str| {
-        output.property(name).is_some_and(|node| matches!(node.shape, Shape::String { .. } | Shape::Any))
-    };
-    if is_text("answer") {
-        return Some("answer".to_owned());
-    }
-    match &output.shape {
-        Shape::Object { required, .. } if required.len() == 1 && is_text(&required[0]) => {
-            Some(required[0].clone())
-        }
-        Shape::Any => Some("answer".to_owned()),
-        _ => None,
-    }
 }
 
 impl Answerer for TerminalAnswers {

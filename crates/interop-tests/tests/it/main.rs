@@ -1,4 +1,4 @@
-//! The catalog against the original Go plugin library.
+//! The catalog against the original Go plugin library, and against what others wrote for the Model Context Protocol.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,6 +7,7 @@ mod conformance_of_go_providers;
 mod filesystem_under_go_host;
 mod go_host;
 mod go_provider_under_go_host;
+mod mcp;
 mod programs;
 mod project_files;
 mod toolctl_over_go_provider;

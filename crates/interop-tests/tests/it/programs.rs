@@ -53,6 +53,15 @@ pub(crate) fn toolctl() -> PathBuf {
     BUILT.get_or_init(|| cargo_build("toolctl")).clone()
 }
 
+/// The server that the conformance suite of the Model Context Protocol runs against.
+pub(crate) fn mcp_conformance_server() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        build_target(&["--package", "mcp-bridge", "--example", "conformance_server"], "conformance_server")
+    };
+    BUILT.get_or_init(build).clone()
+}
+
 /// The Go module.
 pub(crate) fn go_module() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop").canonicalize().unwrap()
@@ -96,18 +105,23 @@ fn go_programs() -> &'static GoPrograms {
 /// Builds the program of a workspace package and says where it is. Nobody else can: cargo tells a test only about
 /// the programs of its own package.
 fn cargo_build(package: &str) -> PathBuf {
+    build_target(&["--package", package], package)
+}
+
+fn build_target(selection: &[&str], name: &str) -> PathBuf {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--message-format=json-render-diagnostics", "--package", package])
+        .args(["build", "--quiet", "--message-format=json-render-diagnostics"])
+        .args(selection)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()
         .unwrap();
-    assert!(output.status.success(), "building {package}: {}", output.status);
+    assert!(output.status.success(), "building {name}: {}", output.status);
     let messages = String::from_utf8(output.stdout).unwrap();
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .find(|message| message["target"]["name"] == package && message["executable"].is_string())
+        .find(|message| message["target"]["name"] == name && message["executable"].is_string())
         .map(|message| PathBuf::from(message["executable"].as_str().unwrap()))
-        .unwrap_or_else(|| panic!("{package} has no program"))
+        .unwrap_or_else(|| panic!("{name} has no program"))
 }

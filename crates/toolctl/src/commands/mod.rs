@@ -9,6 +9,7 @@ mod doctor;
 mod install;
 mod instructions;
 mod list;
+mod mcp;
 mod mirror;
 mod new;
 mod plugin;
@@ -35,6 +36,7 @@ pub(crate) async fn run(command: Command, shell: Shell) -> Result<Exit, Failure>
         Command::Schema(args) => interrupts.guard(schema(args, &shell)).await,
         Command::Call(args) => call::run(args, &shell, &mut interrupts).await,
         Command::Preview(args) => interrupts.guard(preview::run(args, &shell)).await,
+        Command::Mcp(args) => mcp::run(args, &shell, &mut interrupts).await,
         Command::Session(args) => session::run(args, &shell, &mut interrupts).await,
         Command::Check(args) => interrupts.guard(check::run(args, &shell)).await,
         Command::Doctor(args) => interrupts.guard(doctor::run(args, &shell)).await,

@@ -12,6 +12,7 @@ mod inspect;
 mod install;
 mod install_agents;
 mod install_http;
+mod mcp;
 mod new;
 mod new_crate;
 mod plugin;
