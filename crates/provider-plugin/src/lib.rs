@@ -1,1 +1,0 @@
-//! A folder with a manifest and a main.js as a provider.
