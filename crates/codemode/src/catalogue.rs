@@ -7,6 +7,8 @@ use tool_host::nearest;
 pub(crate) const SELF: &str = "$";
 /// Answers of a search when nothing else is said.
 const SEARCH_LIMIT: usize = 10;
+/// Bytes of what can be searched for, and of a name that is asked about.
+const LONGEST_QUERY: usize = 1_000;
 /// Bytes of text that make about one token.
 const BYTES_PER_TOKEN: usize = 4;
 /// What the text of a catalogue may take, in tokens, when nothing else is said.
@@ -161,6 +163,13 @@ impl Catalogue {
                 .and_then(|limit| usize::try_from(limit).ok())
                 .ok_or("tools.$search takes {query, limit}: limit is a count")?,
         };
+        // It is looked for in every tool, while nothing else of the host runs.
+        if query.len() > LONGEST_QUERY {
+            return Err(format!(
+                "tools.$search: query has {} bytes; write at most {LONGEST_QUERY}",
+                query.len()
+            ));
+        }
         let query = query.to_lowercase();
         let words: Vec<&str> =
             query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -180,6 +189,9 @@ impl Catalogue {
                 "tools.$describe takes the name of a tool, as in tools.$describe(\"plugin.tool\")".to_owned()
             );
         };
+        if name.len() > LONGEST_QUERY {
+            return Err(format!("tools.$describe: no tool has a name of {} bytes", name.len()));
+        }
         // A tool's own name may have a dot.
         let (plugin, tool) =
             name.split_once('.').ok_or_else(|| format!("{name} is no tool: write plugin.tool"))?;

@@ -27,8 +27,10 @@ const SLICE_MARGIN: Duration = Duration::from_secs(2);
 const BEGINNING: Duration = Duration::from_secs(20);
 /// How long calls that are given up may take to end.
 const GIVING_UP: Duration = Duration::from_millis(2_200);
-/// Bytes of input that calls without an answer may have together.
+/// What the input of calls without an answer may weigh together, in bytes.
 const MOST_INPUT: usize = 64 * 1_024 * 1_024;
+/// What every value weighs beside its text: about what it takes once it is read.
+const VALUE_WEIGHT: usize = 32;
 /// Lines on their way to the child; more wait in their calls.
 const LINES_AHEAD: usize = 8;
 /// Calls of which a record is kept; further ones are counted.
@@ -37,6 +39,12 @@ const MOST_RECORDS: usize = 10_000;
 const LONGEST_NAME: usize = 160;
 /// Bytes of a program.
 const LONGEST_CODE: usize = 4 * 1_024 * 1_024;
+
+/// What JSON weighs: a short text can be a great many values.
+fn weight(json: &str) -> usize {
+    let values = json.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    json.len() + VALUE_WEIGHT * values
+}
 
 /// What a program may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -350,7 +358,7 @@ impl Execution {
         }
         self.last = call.id;
         let catalogue = self.host.tools();
-        let bytes = call.input.get().len();
+        let bytes = weight(call.input.get());
         if call.plugin == SELF {
             let question = self.input(&call).map(|input| Question::About { question: call.tool, input });
             self.input_bytes += bytes;
@@ -386,12 +394,14 @@ impl Execution {
 
     /// The input of a call, for which there has to be room.
     fn input(&self, call: &frames::Call) -> Result<Map<String, Value>, String> {
-        if self.input_bytes + call.input.get().len() > MOST_INPUT {
-            return Err("calls without an answer have 64 MiB of input together; await some".to_owned());
+        if self.input_bytes + weight(call.input.get()) > MOST_INPUT {
+            return Err("calls without an answer have 64 MiB of input together, values counted; await some, or send less".to_owned());
         }
-        // It is JSON, and an object; only its texts can be such as no Rust string can hold.
-        serde_json::from_str(call.input.get())
-            .map_err(|_| "a text in its input has half of a surrogate pair, which is no character".to_owned())
+        // It is JSON, and an object: it may only be too deep, or have texts that no Rust string can hold.
+        serde_json::from_str(call.input.get()).map_err(|error| match error.to_string() {
+            text if text.contains("recursion limit") => "its input is nested more than 127 deep".to_owned(),
+            _ => "a text in its input has half of a surrogate pair, which is no character".to_owned(),
+        })
     }
 
     /// Writes down a call.

@@ -17,7 +17,7 @@ use crate::cli::Shared;
 use crate::embedded;
 use crate::exit::Failure;
 use crate::prompt::{TerminalAnswers, TerminalApproval};
-use crate::reach::Reach;
+use crate::reach::{Reach, is_code};
 use crate::shell::Shell;
 
 /// What the shared flags mean, with paths absolute and files read.
@@ -213,7 +213,16 @@ impl Setup {
 }
 
 /// Configures a provider; `given` is what it was called on the command line.
+///
+/// # Errors
+/// What the provider refuses; the code provider by another name, whose programs would meet nobody's policy.
 async fn configure(given: &str, provider: &Provider, config: Object) -> Result<(), Failure> {
+    if provider.identity().name == Code::NAME && !is_code(given) {
+        return Err(Failure::wrong_usage(format!(
+            "{given} runs programs, which toolctl does itself, so that its policy and its questions hold for them"
+        ))
+        .hint(format!("name it `{}`", Code::NAME)));
+    }
     provider.configure(config).await.map_err(|error| {
         let mut failure = Failure::provider(error.message.clone());
         failure.error = error;

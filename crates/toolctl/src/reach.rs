@@ -95,16 +95,24 @@ impl Reach {
             })
             .run();
         tokio::pin!(running);
+        // An arm of its own: while somebody slow is told, the program goes on and its limits hold.
+        let telling = async {
+            while let Some(event) = happened.recv().await {
+                reporter.send(event).await;
+            }
+        };
+        tokio::pin!(telling);
+        let mut told = false;
         let report = loop {
             tokio::select! {
                 biased;
                 report = &mut running => break report,
                 () = reporter.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                Some(event) = happened.recv() => reporter.send(event).await,
+                () = &mut telling, if !told => told = true,
             }
         };
-        while let Ok(event) = happened.try_recv() {
-            reporter.send(event).await;
+        if !told {
+            telling.await;
         }
         match provider_code::outcome(report) {
             Ok(output) => match serde_json::to_value(output) {

@@ -176,8 +176,7 @@ async fn input_of_calls_without_an_answer_is_not_piled_up() {
     };
     let report =
         program(&Arc::default(), code).within(patient()).until(cancel).telling(stop_at_console).run().await;
-    let refused =
-        "fx.stuck was not called: calls without an answer have 64 MiB of input together; await some";
+    let refused = "fx.stuck was not called: calls without an answer have 64 MiB of input together, values counted; await some, or send less";
     fails(&report, Reason::Cancelled, &[refused]);
     let code = "const large = {t: 'x'.repeat(22 * 1024 * 1024)};
                 for (let i = 0; i < 3; i += 1) await tools.fx.img(large);
@@ -279,12 +278,8 @@ async fn calls_without_an_answer_are_not_piled_up_for_ever() {
             stop.cancel();
         }
     };
-    let report = program(&Arc::default(), code)
-        .within(patient())
-        .until(cancel)
-        .telling(stop_at_console)
-        .run()
-        .await;
+    let report =
+        program(&Arc::default(), code).within(patient()).until(cancel).telling(stop_at_console).run().await;
     let refused = "10000 fx.stuck was not called: 10000 calls are without an answer; await some";
     fails(&report, Reason::Cancelled, &[refused]);
     let calls = "fx.stuck running (cancelled) (32 times), fx.stuck not started (9968 times)";

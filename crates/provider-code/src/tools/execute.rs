@@ -91,20 +91,32 @@ impl Resource for Execute {
                 }
                 // Those who watch may be slow, or gone; the program does not wait for them.
                 Progress::Console(line) => drop(sender.try_send(line)),
-                Progress::Started { tool } => drop(sender.try_send(format!("calling {tool}"))),
+                Progress::Started { tool } => {
+                    // What is given up before it ends may have changed something all the same.
+                    effects.record(format!("began {tool}"));
+                    drop(sender.try_send(format!("calling {tool}")));
+                }
             });
         let running = program.run();
         tokio::pin!(running);
+        // An arm of its own: while somebody slow is told, the program goes on and its limits hold.
+        let telling = async {
+            while let Some(message) = happened.recv().await {
+                cx.progress(message, None).await;
+            }
+        };
+        tokio::pin!(telling);
+        let mut told = false;
         let report = loop {
             tokio::select! {
                 biased;
                 report = &mut running => break report,
                 () = cx.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                Some(message) = happened.recv() => cx.progress(message, None).await,
+                () = &mut telling, if !told => told = true,
             }
         };
-        while let Ok(message) = happened.try_recv() {
-            cx.progress(message, None).await;
+        if !told {
+            telling.await;
         }
         let calls = report.calls.len() + report.more_calls;
         if calls > MOST_CALLS {

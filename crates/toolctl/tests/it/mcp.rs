@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, has_ended, until};
+use crate::support::{Bench, until};
 
 /// An agent with the program as its server.
 struct Agent {
@@ -24,7 +24,8 @@ impl Agent {
     }
 
     fn of(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        // Nobody reads what it says beside the protocol.
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdin, stdout, next_id: 0 }
@@ -125,7 +126,7 @@ fn separate_tools_read_like_text() {
     let read = agent.call("read_file", json!({"path": "a.txt", "limit": 1}));
     assert!(read.get("structuredContent").is_none(), "{read}");
     let shown = text(&read);
-    assert!(shown.starts_with("one\n\n{"), "{shown}");
+    assert!(shown.starts_with("one\n\n"), "{shown}");
     assert!(shown.contains("\"next_offset\":2") && shown.contains("\"truncated\":true"), "{shown}");
     let edit = json!({"path": "a.txt", "old_str": "two", "new_str": "2"});
     let edited = text(&agent.call("edit_file", edit));
@@ -291,7 +292,7 @@ fn a_cancelled_command_is_ended() {
     agent.send(&cancelled);
     let pid = std::fs::read_to_string(pid).unwrap().trim().to_owned();
     until("the command has ended", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
-    let answer = agent.call("shell_read", json!({"argv": ["pwd"]}));
+    let answer = agent.call("job_list", json!({}));
     assert_ne!(answer["isError"], true, "{answer}");
     let (rest, _) = agent.end();
     assert!(rest.iter().all(|message| message["id"] != id), "{rest:?}");
@@ -310,8 +311,7 @@ fn the_end_of_the_input_ends_everything() {
     let (_, code) = agent.end();
     assert_eq!(code, Some(0));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists() || has_ended(pid.parse().unwrap());
-    until("the command has ended", gone);
+    until("the command has ended", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn what_cannot_be_served_is_said_before_anything_is() {
         (&["mcp", "--provider", "code"], 2, "--tools code"),
         (&["mcp", "--provider", "task", "--server", "x"], 2, "NAME=COMMAND"),
         (&["mcp", "--provider", "task", "--server", "x=/does/not/exist"], 3, "cannot be started"),
-        (&["mcp", "--provider", "task", "--server", "task=/bin/cat"], 3, "Model Context Protocol"),
+        (&["mcp", "--provider", "task", "--server", "other=/bin/true"], 3, "Model Context Protocol"),
         (&["mcp", "--provider", "task", "--answers", "a.json"], 2, "--answers"),
     ] {
         let ran = bench.run(arguments);

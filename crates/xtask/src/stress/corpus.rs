@@ -57,7 +57,8 @@ impl Corpus {
 
     fn change(&self, input: &mut Vec<u8>, random: &mut Random) {
         let at = random.below(input.len() + 1);
-        let end = (at + random.below(1 << random.below(10))).min(input.len());
+        let longest = 1 << random.below(10);
+        let end = (at + random.below(longest)).min(input.len());
         match random.below(7) {
             0 => input.insert(at, random.below(256) as u8),
             1 if at < input.len() => input[at] ^= 1 << random.below(8),
