@@ -167,7 +167,7 @@ fn releases(args: &Install) -> Result<Vec<Release>, Failure> {
         }
         return Ok(Release::open_all(folder, &args.release)?);
     }
-    let files = Mirror::new(from, args.ca_file.as_deref(), args.proxy.as_deref())?;
+    let files = Mirror::open(from, args.ca_file.as_deref(), args.proxy.as_deref())?;
     Ok(Release::open_all_of(&files, folder, &args.release)?)
 }
 

@@ -47,7 +47,7 @@ impl Mirror {
     ///
     /// # Errors
     /// It is no address, or one that nobody should trust programs from.
-    pub(super) fn new(
+    pub(super) fn open(
         from: &str,
         ca_file: Option<&Path>,
         proxy: Option<&str>,

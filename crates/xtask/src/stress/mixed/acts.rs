@@ -405,7 +405,7 @@ impl Act {
         match self.random.below(4) {
             0 | 1 => {
                 let code = json!({"code": format!("return {number} + 1")});
-                let right = |answer: &Value| answer["text"] == (number + 1).to_string();
+                let right = |answer: &Value| answer["text"].as_str() == Some(&(number + 1).to_string());
                 self.expect(crew, "execute", code, right).await.map(drop)
             }
             2 => {
