@@ -37,7 +37,8 @@ async fn an_endless_loop_is_stopped_and_cannot_be_caught() {
 #[tokio::test]
 async fn what_never_asks_the_clock_is_stopped_too() {
     check_time("return /^(a+)+$/.test('a'.repeat(40)+'b')").await;
-    check_time("return [...Array(1e6)].sort(()=>{for(;;);})").await;
+    // Not of `undefined`, which the language sorts without asking.
+    check_time("return [...Array(1e6).keys()].sort(()=>{for(;;);})").await;
     check_time("return new Array(1e9)+''").await;
 }
 
