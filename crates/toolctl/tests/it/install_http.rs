@@ -128,7 +128,9 @@ fn what_does_not_come_as_released_is_refused_and_nothing_is_left() {
         false => reply,
     });
     check("redirects were followed", |_, _| Reply::redirect(302, "/round"));
-    check("holds no release", |_, _| Reply::new(404, &[], ""));
+    // The address itself is wrong, not what came from it.
+    let nothing = Offer::new("", |_, _| Reply::new(404, &[], "")).install(&[]);
+    assert!(nothing.code == 2 && nothing.stderr.contains("holds no release"), "{nothing:?}");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn instructions_have_the_rules_and_every_tool() {
 fn a_cap_leaves_names_and_says_so() {
     let bench = Bench::new(&[]);
     let all = bench.run(&["list", "--json"]).json();
-    for arguments in [["--limit", "14000"].as_slice(), &["--limit", "9000", "--tools", "separate"]] {
+    for arguments in [["--limit", "14000"].as_slice(), &["--limit", "6000", "--tools", "separate"]] {
         let ran = bench.run(&[&["instructions", "--for", "codex"], arguments].concat());
         assert!(ran.stdout.len() <= 14_000, "{}", ran.stdout.len());
         assert!(ran.stderr.contains("named only"), "{}", ran.stderr);
