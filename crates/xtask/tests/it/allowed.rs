@@ -41,7 +41,8 @@ fn is_met(expression: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut at = 0;
     let met = any(&words, &mut at, is_allowed);
-    met && at == words.len()
+    let ends = words.last().is_some_and(|word| !["OR", "AND", "WITH"].contains(word));
+    met && ends && at == words.len()
 }
 
 fn any(words: &[&str], at: &mut usize, is_allowed: &dyn Fn(&str) -> bool) -> bool {
