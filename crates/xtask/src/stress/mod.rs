@@ -12,7 +12,6 @@ pub mod fuzz_edit;
 pub mod fuzz_inputs;
 pub mod fuzz_patch;
 pub mod glob_compare;
-pub mod mixed;
 mod process;
 mod random;
 pub mod search_compare;
@@ -49,7 +48,6 @@ pub const STRESSES: &[Stress] = &[
     fuzz_inputs::HTML,
     fuzz_patch::STRESS,
     glob_compare::STRESS,
-    mixed::STRESS,
     search_compare::STRESS,
 ];
 
