@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn acp_is_one_block_in_a_new_session_and_nothing_in_a_loaded_one() {
         let wrapped = Carrier::Acp.wrap("a\n", SessionKind::New);
-        assert_eq!(wrapped, "{\"type\":\"text\",\"text\":\"a\\n\"}\n");
+        assert_eq!(wrapped, "{\"text\":\"a\\n\",\"type\":\"text\"}\n");
         assert_eq!(Carrier::Acp.wrap("a\n", SessionKind::Loaded), "");
         assert_eq!(Carrier::Opencode.wrap("a\n", SessionKind::Loaded), "a\n");
         assert_eq!(Carrier::Acp.wrap("", SessionKind::New), "");
